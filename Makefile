@@ -68,6 +68,7 @@ endif
 PROGRAM_SOURCE := $(filter-out %.exe %.EXE,$(PROGRAM))
 PROGRAM_EXE := $(if $(PROGRAM_SOURCE),$(BUILD)/program/$(basename $(notdir $(PROGRAM_SOURCE))).exe)
 PROGRAM_CC := $(if $(filter %.c,$(PROGRAM)),$(WIN_CC),$(WIN_CXX)) -O2 -g -static -Wall \
+          -mstringop-strategy=loop -ffunction-sections \
           -isystem $(BUILD)/program/include
 
 # DRIVER=file.c or .cpp becomes a kernel driver, with the DDK's headers; there may be several. A
@@ -121,6 +122,7 @@ include kernel/user/windows.mk
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
 PAYLOADS := $(addprefix $(BUILD)/,payload.elf transparent.elf suite.elf blocks.elf peers.elf)
 $(BUILD)/transparent.elf: $(wildcard tests/payload/probes_*.asm)
+$(BUILD)/blocks.elf: tests/payload/sequences.h
 $(PAYLOADS): $(addprefix tests/payload/,guest.inc guest.h payload.ld) kernel/base/registers.inc
 $(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c
 	@mkdir -p $(@D)/tests/payload
@@ -260,7 +262,7 @@ run: all $(filter $(PAYLOADS) $(BUILD)/linux.bin,$(PAYLOAD) $(LINUX)) \
 
 trace: all
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' \
-	    STACKS='$(STACKS)' tests/trace
+	    STACKS='$(STACKS)' BRANCHES='$(BRANCHES)' tests/trace
 
 bench: all
 	@DRIVER= PROGRAM= tests/bench

@@ -108,7 +108,7 @@ uint32_t smp_free_page(const struct boot_info *info)
 static struct cpu *allocate_cpu(uint32_t id)
 {
     struct cpu *cpu = phys_alloc(1);
-    void *stacks = phys_alloc(2),
+    void *stacks = phys_alloc(3),
          *pages = boot_info.ap_pages ? phys_alloc(boot_info.ap_pages) : NULL;
     if (!cpu || !stacks || (boot_info.ap_pages && !pages))
         return NULL;

@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: MIT
-; Every way into ring 0: 256 vector stubs, NMI, double fault and machine check on their own stacks,
-; SYSCALL.
+; Every way into ring 0: 256 vector stubs, NMI, double fault, machine check and debug exception on
+; their own stacks, SYSCALL.
 ; The pushes make a struct trap_frame (trap.h).
 %include "layout.inc"
 %include "kernel/base/registers.inc"
@@ -26,6 +26,8 @@ trap_stubs:
 %rep 256
 %if vector == 2 || vector == 8 || vector == 18
     vector_stub vector, paranoid
+%elif vector == 1
+    vector_stub vector, debug
 %else
     vector_stub vector, trap_common
 %endif
@@ -59,8 +61,27 @@ trap_return:
     swapgs
     jmp trap_leave
 
-; NMI, double fault, machine check may come between SYSCALL and SWAPGS, with CS of ring 0 and GS of
-; ring 3: only the GS base itself shows whose it is. The kernel's is in the upper half.
+; A breakpoint that MOV SS hit waits for the next instruction: if that is SYSCALL or INT n, it comes
+; in ring 0 before the entry's first one. Out of ring 3 it goes on on the thread's stack.
+align 16
+debug:
+    test byte [rsp + 2 * 8 + 8], 3      ; CS
+    jz paranoid
+    push rax
+    swapgs
+    mov rax, rsp
+    mov rsp, [gs:CPU_KERNEL_RSP]
+    swapgs
+%assign offset 7 * 8                    ; SS to vector
+%rep 7
+    push qword [rax + offset]
+%assign offset offset - 8
+%endrep
+    mov rax, [rax]
+    jmp trap_common
+
+; NMI, double fault, machine check, and #DB as said above, may come between SYSCALL and SWAPGS, with
+; CS of ring 0 and GS of ring 3: only the GS base shows whose it is. The kernel's is the upper half.
 align 16
 paranoid:
     push_all FRAME

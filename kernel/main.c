@@ -55,7 +55,7 @@ static void init_cpu(void)
 static void boot_cpu(void)
 {
     static struct cpu cpu;
-    static uint8_t fault_stacks[2 * PAGE_SIZE] __attribute__((aligned(16)));
+    static uint8_t fault_stacks[3 * PAGE_SIZE] __attribute__((aligned(16)));
     cpu.fault_stacks = fault_stacks;
     cpu_init(&cpu, 0);
     cpu_joins();

@@ -12,6 +12,7 @@
 #include "kernel/base/panic.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
+#include "kernel/ke/debug_registers.h"
 #include "kernel/ke/etw.h"
 #include "kernel/ke/exception.h"
 #include "kernel/ke/process.h"
@@ -48,6 +49,7 @@ void trap_init(void)
     idt[EXC_BREAKPOINT].type = GATE_RING3; /* INT3 is for ring 3 too */
     gate_set(&idt[INT_FAST_FAIL], (uint64_t)trap_stubs[EXC_FAST_FAIL]);
     idt[EXC_NMI].ist = 1;
+    idt[EXC_DEBUG].ist = 3;
     idt[EXC_DOUBLE_FAULT].ist = idt[EXC_MACHINE_CHECK].ist = 2; /* neither returns */
     cpu_set_idt(idt, sizeof idt);
     cpu_load_idt();
@@ -114,6 +116,8 @@ static __attribute__((noinline)) void exception(struct trap_frame *frame)
             panic_trap(frame, fault_address);
         return;
     }
+    if (frame->vector == EXC_DEBUG)
+        debug_trapped();
     sti();
     if (is_half_syscall(frame)) {
         complete_syscall(frame);
@@ -250,7 +254,8 @@ static bool nmi_is_ours(struct trap_frame *frame)
     return (callbacks && callbacks()) || ours;
 }
 
-/* NMI, double fault, machine check, in any ring: any stack, any moment, so no lock and no list. */
+/* NMI, double fault, machine check in any ring, #DB in ring 0: any stack, any moment, so no lock
+ * and no list. */
 void trap_nmi(struct trap_frame *frame);
 void trap_nmi(struct trap_frame *frame)
 {
@@ -259,6 +264,8 @@ void trap_nmi(struct trap_frame *frame)
             return;                     /* another one, of the CPU that is printing */
         idt[EXC_MACHINE_CHECK].ist = 0; /* it does not begin on this stack again */
     }
+    if (frame->vector == EXC_DEBUG && debug_is_users(frame))
+        return;
     if (frame->vector != EXC_NMI)
         panic_trap(frame, read_cr2());
     panic_stop_if_dying();

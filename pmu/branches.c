@@ -8,6 +8,10 @@
 
 #define MSR_PERF_CAPABILITIES 0x345
 #define MSR_DEBUGCTL 0x1d9
+#define DEBUGCTL_LBR 1u
+#define DEBUGCTL_BTF 2u
+#define MSR_PAIR 0x1db      /* from, to: the last branch */
+#define MSR_EXCEPTION 0x1dd /* from, to: the last before an exception or interrupt */
 #define FORMAT_MASK 0x3fu
 #define FORMAT_FLAGS 3u /* Nehalem */
 #define FORMAT_TSX 4u   /* Haswell: the first with call stacks */
@@ -15,8 +19,10 @@
 #define FORMAT_ARCHITECTURAL 0x3fu
 #define LEAF_V2 0x80000022u
 #define OLD_MAX 8u
+#define ARCH_DEPTH 0x14cf /* a write empties the list */
 #define MISPREDICTED (1ul << 63)
 #define AMD_VALID (1ul << 63) /* of TO */
+#define AMD_SPECULATIVE (1ul << 62)
 
 static bool can_read(uint32_t msr)
 {
@@ -24,13 +30,25 @@ static bool can_read(uint32_t msr)
     return !msr || !rdmsr_fault(msr, &value);
 }
 
-static bool keeps_enable(const struct pmu_branches *b)
+static bool keeps(uint32_t msr, uint64_t bits)
 {
     uint64_t value = 0;
-    bool kept = !wrmsr_fault(b->control, b->enable) && !rdmsr_fault(b->control, &value) &&
-                (value & b->enable) == b->enable;
-    wrmsr_fault(b->control, 0);
+    bool kept = !wrmsr_fault(msr, bits) && !rdmsr_fault(msr, &value) && (value & bits) == bits;
+    wrmsr_fault(msr, 0);
     return kept;
+}
+
+bool pmu_branches_left_on(void)
+{
+    static const struct {
+        uint32_t msr;
+        unsigned bit;
+    } places[] = { { MSR_DEBUGCTL, 0 }, { 0x14ce, 0 }, { 0xc000010f, 6 } };
+    uint64_t value = 0;
+    for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++)
+        if (!rdmsr_fault(places[i].msr, &value) && value >> places[i].bit & 1)
+            return true;
+    return false;
 }
 
 /* Intel's, by its format; the depth is what registers there are. */
@@ -87,8 +105,13 @@ void pmu_branches_probe(struct pmu_branches *b)
            can_read(b->from + b->depth * b->stride) && can_read(b->to + b->depth * b->stride))
         b->depth++;
     if (!b->depth || !can_read(b->info) || !can_read(b->top) || !can_read(b->filter) ||
-        !keeps_enable(b))
+        !keeps(b->control, b->enable))
         *b = (struct pmu_branches){ 0 };
+    if (!b->depth && keeps(MSR_DEBUGCTL, DEBUGCTL_LBR) && can_read(MSR_PAIR))
+        b->pair = MSR_PAIR;
+    if (can_read(MSR_EXCEPTION) && can_read(MSR_EXCEPTION + 1))
+        b->exception = MSR_EXCEPTION;
+    b->steps_branches = keeps(MSR_DEBUGCTL, DEBUGCTL_BTF);
 }
 
 /* IA32_LBR_CTL: its bits let through what `hidden` hides. */
@@ -114,6 +137,10 @@ struct pmu_gate pmu_branches_gate(const struct pmu_branches *b, uint32_t hidden)
 
 void pmu_branches_clear(const struct pmu_branches *b)
 {
+    if (b->form == PMU_BRANCHES_ARCH) {
+        wrmsr(ARCH_DEPTH, rdmsr(ARCH_DEPTH));
+        return;
+    }
     for (unsigned i = 0; i < b->depth * b->stride; i += b->stride) {
         wrmsr(b->from + i, 0);
         wrmsr(b->to + i, 0);
@@ -129,17 +156,79 @@ static uint64_t address_of(const struct pmu_branches *b, uint64_t value)
     return (uint64_t)((int64_t)(value << unused) >> unused);
 }
 
+/* AMD: an entry of a path that was not taken after all, which is none. */
+static bool is_wrong_path(const struct pmu_branches *b, uint64_t to)
+{
+    return b->form == PMU_BRANCHES_AMD && to & AMD_SPECULATIVE && !(to & AMD_VALID);
+}
+
+static struct pmu_branch read_branch(const struct pmu_branches *b, uint32_t i, uint64_t to)
+{
+    uint64_t from = rdmsr(b->from + i);
+    uint64_t flags = b->info ? rdmsr(b->info + i) : b->form == PMU_BRANCHES_OLD ? 0 : from;
+    if (b->form == PMU_BRANCHES_AMD && !(to & AMD_VALID))
+        return (struct pmu_branch){ 0 };
+    return (struct pmu_branch){ address_of(b, from), address_of(b, to), flags & MISPREDICTED };
+}
+
 unsigned pmu_branches_read(const struct pmu_branches *b, struct pmu_branch list[PMU_BRANCHES_MAX])
 {
-    unsigned top = b->top ? (unsigned)rdmsr(b->top) : 0;
+    unsigned top = b->top ? (unsigned)rdmsr(b->top) : 0, kept = 0;
+    if (!b->depth || rdmsr(b->control) & b->enable)
+        return 0;
     for (unsigned n = 0; n < b->depth; n++) {
         uint32_t i = (b->top ? (top - n) % b->depth : n) * b->stride;
-        uint64_t from = rdmsr(b->from + i), to = rdmsr(b->to + i);
-        uint64_t flags = b->info ? rdmsr(b->info + i) : b->form == PMU_BRANCHES_OLD ? 0 : from;
-        list[n] =
-            (struct pmu_branch){ address_of(b, from), address_of(b, to), flags & MISPREDICTED };
-        if (b->form == PMU_BRANCHES_AMD && !(to & AMD_VALID)) /* empty, or of a wrong path */
-            list[n] = (struct pmu_branch){ 0 };
+        uint64_t to = rdmsr(b->to + i);
+        if (!is_wrong_path(b, to))
+            list[kept++] = read_branch(b, i, to);
     }
-    return b->depth;
+    return kept;
+}
+
+uint64_t pmu_branches_watch(const struct pmu_branches *b, bool record, bool step)
+{
+    uint64_t debugctl = step && b->steps_branches ? DEBUGCTL_BTF : 0, shown = debugctl;
+    if (record && b->depth) {
+        pmu_branches_clear(b);
+        struct pmu_gate gate = pmu_branches_gate(b, 1u << PMU_HIDE_KERNEL);
+        if (gate.msr == MSR_DEBUGCTL)
+            debugctl |= gate.on;
+        else
+            wrmsr(gate.msr, gate.on);
+    }
+    if (record && b->pair)
+        debugctl |= DEBUGCTL_LBR;
+    if (debugctl)
+        wrmsr(MSR_DEBUGCTL, debugctl);
+    return shown | (record && (b->depth || b->pair) ? DEBUGCTL_LBR : 0);
+}
+
+void pmu_branches_stop(const struct pmu_branches *b)
+{
+    if (b->depth)
+        wrmsr(b->control, 0);
+    if (b->pair || b->steps_branches)
+        wrmsr(MSR_DEBUGCTL, 0);
+}
+
+static struct pmu_branch read_pair(uint32_t msr)
+{
+    return (struct pmu_branch){ rdmsr(msr), rdmsr(msr + 1), false };
+}
+
+struct pmu_branch pmu_branches_last(const struct pmu_branches *b, uint64_t below)
+{
+    struct pmu_branch list[PMU_BRANCHES_MAX];
+    unsigned count = b->depth ? pmu_branches_read(b, list) : b->pair != 0;
+    if (b->pair)
+        list[0] = read_pair(b->pair);
+    for (unsigned n = 0; n < count; n++)
+        if (list[n].from && list[n].from < below && list[n].to < below)
+            return list[n];
+    return (struct pmu_branch){ 0 };
+}
+
+struct pmu_branch pmu_branches_exception(const struct pmu_branches *b)
+{
+    return b->exception ? read_pair(b->exception) : (struct pmu_branch){ 0 };
 }

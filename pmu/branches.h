@@ -43,6 +43,10 @@ struct pmu_branches {
     uint32_t control;                /* starts, by the bits `enable` */
     uint64_t enable;
     bool call_stack; /* the filter has PMU_CALL_STACK */
+    uint32_t pair,
+        exception;       /* the last branch where there is no list; that before the last event */
+    bool steps_branches; /* DEBUGCTL[1]: TF steps from branch to branch */
+    bool left_on;        /* firmware had it on; kinds.c */
 };
 
 struct pmu_branch {
@@ -50,6 +54,8 @@ struct pmu_branch {
     bool mispredicted;
 };
 
+/* Whether a list records, before anything was written. */
+bool pmu_branches_left_on(void);
 /* What this CPU has, into zeros. */
 void pmu_branches_probe(struct pmu_branches *b);
 /* What pmu_init_cpu has found on CPUs of this kind (kinds.c). */
@@ -57,6 +63,17 @@ const struct pmu_branches *pmu_branches_of(const struct pmu_kind *kind);
 /* Chooses what is hidden; returns the WRMSR that starts and the one that stops. */
 struct pmu_gate pmu_branches_gate(const struct pmu_branches *b, uint32_t hidden);
 /* While stopped: empties the list; copies it, newest first, with empty entries as zeros. Returns
- * how many entries there can be. */
+ * how many entries that are: the depth, less those of AMD's that are of a wrong path; 0: the list
+ * is on. */
 void pmu_branches_clear(const struct pmu_branches *b);
 unsigned pmu_branches_read(const struct pmu_branches *b, struct pmu_branch list[PMU_BRANCHES_MAX]);
+
+/* For a debugger of ring 3. Starts to record its branches alone, from an empty list, and to step
+ * from branch to branch; returns the bits of DEBUGCTL that mean what was done. #DB ends both, on
+ * some processors. Stops both. */
+uint64_t pmu_branches_watch(const struct pmu_branches *b, bool record, bool step);
+void pmu_branches_stop(const struct pmu_branches *b);
+/* While stopped: the newest branch from and to addresses below; 0: there is none. And the one
+ * before the last interrupt or exception. */
+struct pmu_branch pmu_branches_last(const struct pmu_branches *b, uint64_t below);
+struct pmu_branch pmu_branches_exception(const struct pmu_branches *b);

@@ -94,6 +94,7 @@ void pmu_init_cpu(void)
     detect_kind(&mine);
     set_kind(cpu, &mine);
     uint64_t left_running = find_left_running(&mine);
+    bool list_left_on = pmu_branches_left_on();
     pmu_reset();
     unsigned known = pmu_kind_count;
     struct pmu_kind *kind = pmu_place_kind(kinds, &pmu_kind_count, &mine, &pmu_hardware);
@@ -103,7 +104,10 @@ void pmu_init_cpu(void)
     if (pmu_kind_count > known && kind->counters)
         pmu_measure(kind);
     pmu_reset();
-    pmu_branches_probe(&branches[pmu_kind_number(kind)]);
+    struct pmu_branches *list = &branches[pmu_kind_number(kind)];
+    list_left_on |= list->left_on;
+    pmu_branches_probe(list);
+    list->left_on = list_left_on;
 }
 
 struct pmu_measured *pmu_unmeasured(void)
@@ -190,6 +194,8 @@ static void describe_kind(const struct pmu_kind *kind)
           kind->gp_write_width < kind->gp_width ? ", 32-bit writes" : "");
     if (pmu_branches_of(kind)->depth)
         print(", %u branch records", pmu_branches_of(kind)->depth);
+    if (pmu_branches_of(kind)->left_on)
+        print(", firmware had left a list of branches on");
     if (kind->left_running)
         print(", firmware had left %lx enabled", kind->left_running);
     if (kind->known)

@@ -79,6 +79,7 @@ static void load_segments(struct cpu *cpu)
     cpu->tss.io_map = sizeof cpu->tss;
     cpu->tss.ist[0] = (uint64_t)cpu->fault_stacks + PAGE_SIZE;     /* NMI */
     cpu->tss.ist[1] = (uint64_t)cpu->fault_stacks + 2 * PAGE_SIZE; /* double fault */
+    cpu->tss.ist[2] = (uint64_t)cpu->fault_stacks + 3 * PAGE_SIZE; /* debug */
 
     struct table_register gdtr = { sizeof cpu->gdt - 1, (uint64_t)cpu->gdt };
     lgdt(&gdtr);

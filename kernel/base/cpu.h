@@ -36,7 +36,7 @@ struct cpu {
     struct tss tss;
     uint64_t gdt[10];
     struct pmu_cpu *pmu;          /* its counters; pmu_init_cpu writes it */
-    void *fault_stacks;           /* pages of the NMI and double fault stacks */
+    void *fault_stacks;           /* pages of the NMI, double fault and debug stacks */
     struct trap_frame *pmi_frame; /* what the counters' interrupt interrupted; this CPU writes it */
     uint8_t gap[0x184 - 0x120];
     /* Where the inline routines of wdm.h and ntddk.h look: KPCR.Prcb's LegacyNumber, which is the

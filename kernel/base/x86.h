@@ -191,14 +191,24 @@ CR_ACCESSORS(3)
 CR_ACCESSORS(4)
 CR_ACCESSORS(8)
 #undef CR_ACCESSORS
-static inline void write_dr0(uint64_t v) { asm volatile("mov %0,%%dr0" : : "r"(v) : "memory"); }
-static inline uint64_t read_dr7(void)
-{
-    uint64_t v;
-    asm volatile("mov %%dr7,%0" : "=r"(v) : : "memory");
-    return v;
-}
-static inline void write_dr7(uint64_t v) { asm volatile("mov %0,%%dr7" : : "r"(v) : "memory"); }
+#define DR_ACCESSORS(n)                                                                            \
+    static inline uint64_t read_dr##n(void)                                                        \
+    {                                                                                              \
+        uint64_t v;                                                                                \
+        asm volatile("mov %%dr" #n ",%0" : "=r"(v) : : "memory");                                  \
+        return v;                                                                                  \
+    }                                                                                              \
+    static inline void write_dr##n(uint64_t v)                                                     \
+    {                                                                                              \
+        asm volatile("mov %0,%%dr" #n : : "r"(v) : "memory");                                      \
+    }
+DR_ACCESSORS(0)
+DR_ACCESSORS(1)
+DR_ACCESSORS(2)
+DR_ACCESSORS(3)
+DR_ACCESSORS(6)
+DR_ACCESSORS(7)
+#undef DR_ACCESSORS
 
 static inline void xsetbv(uint32_t reg, uint64_t value)
 {

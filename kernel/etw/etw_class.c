@@ -12,6 +12,7 @@
 #include "kernel/ke/caller.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
+#include "kernel/ke/etw_lbr.h"
 #include "kernel/ke/etw_pmc.h"
 #include "kernel/mm/phys.h"
 #include "kernel/profiling/profile.h"
@@ -81,6 +82,31 @@ static NTSTATUS set_event_list(const void *buffer, ULONG length)
     return set_list_of(buffer, length, etw_pmc_set_hooks);
 }
 
+static NTSTATUS set_branch_events(const void *buffer, ULONG length)
+{
+    return set_list_of(buffer, length, etw_lbr_set_hooks);
+}
+
+/* find_running; etw_lbr_set_options. */
+static NTSTATUS set_branch_options(const void *buffer, ULONG length)
+{
+    struct etw_logger *logger;
+    EVENT_TRACE_LAST_BRANCH_CONFIGURATION_INFORMATION info;
+    ULONG whole = offsetof(EVENT_TRACE_LAST_BRANCH_CONFIGURATION_INFORMATION, LbrOptions) +
+                  sizeof info.LbrOptions;
+    if (length != whole)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    NTSTATUS status = caller_get(&info, buffer, whole);
+    if (!NT_SUCCESS(status))
+        return status;
+    etw_enter();
+    status = find_running(info.TraceHandle, &logger);
+    if (NT_SUCCESS(status))
+        status = etw_lbr_set_options(logger, info.LbrOptions);
+    etw_leave();
+    return status;
+}
+
 /* In place of the hooks set before; none: no more stacks. find_running; STATUS_INVALID_PARAMETER:
  * not whole ULONGs, more than STACKS_MAX, or not a system logger; STATUS_NOT_SUPPORTED: a hook that
  * has no records here (our choice). */
@@ -110,10 +136,10 @@ static NTSTATUS set_stacks(const void *buffer, ULONG length)
         bool system = logger->mode & EVENT_TRACE_SYSTEM_LOGGER_MODE;
         status = !system ? STATUS_INVALID_PARAMETER : known ? status : STATUS_NOT_SUPPORTED;
     }
-    if (NT_SUCCESS(status))
+    if (NT_SUCCESS(status)) {
         logger->stacks = hooks;
-    for (unsigned cpu = 0; cpu < cpu_count && NT_SUCCESS(status); cpu++)
-        __atomic_store_n(&logger->streams[cpu]->stacks, hooks, __ATOMIC_RELAXED);
+        etw_tell_followed(logger);
+    }
     etw_leave();
     return status;
 }
@@ -384,6 +410,8 @@ NTSTATUS NtSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInform
         [EventTraceStackCachingInformation] = set_stack_caching,
         [EventTraceUnifiedStackCachingInformation] = set_stack_caching,
         [EventTraceContextRegisterTraceInformation] = set_context_registers,
+        [EventTraceLastBranchConfigurationInformation] = set_branch_options,
+        [EventTraceLastBranchEventListInformation] = set_branch_events,
         [EventTraceProfileSourceAddInformation] = add_source,
         [EventTraceProfileSourceRemoveInformation] = remove_source,
     };

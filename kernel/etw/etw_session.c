@@ -10,6 +10,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/caller.h"
+#include "kernel/ke/etw_lbr.h"
 #include "kernel/ke/etw_pmc.h"
 #include "kernel/ke/mutex.h"
 #include "kernel/ke/process.h"
@@ -51,18 +52,6 @@ static const struct {
 
 void etw_enter(void) { mutex_acquire(&guard); }
 void etw_leave(void) { mutex_release(&guard); }
-
-bool etw_privileged(void)
-{
-    const struct process *caller = thread_current()->process;
-    return !caller || caller->profile_privilege;
-}
-
-bool etw_restricted(void)
-{
-    const struct process *caller = thread_current()->process;
-    return caller && caller->restricted;
-}
 
 /* --- Masks. --- */
 
@@ -222,6 +211,7 @@ void etw_stop(struct etw_logger *logger)
     etw_set_masks(logger, &none);
     smp_call(SMP_ALL, nothing, NULL);
     etw_pmc_free(logger);
+    etw_lbr_free(logger);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         etw_stream_finish(logger->streams[cpu]);
     etw_loggers[logger->slot] = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The exported session: what the words trace=, pmc= and stacks= ask for. stream.c sends it. One
- * thread at a time starts and stops the export, at PASSIVE_LEVEL. */
+/* The exported session: what the words trace=, pmc=, stacks= and branches= ask for. stream.c sends
+ * it. One thread at a time starts and stops the export, at PASSIVE_LEVEL. */
 #include "kernel/etw/export.h"
 #include "kernel/etw/stream.h"
+#include "hal/branches.h"
 #include "hal/hal.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/print.h"
@@ -45,8 +46,11 @@ struct counters {
 static struct trace_stream export;
 static TRACEHANDLE session;
 static struct counters chosen;
-static ULONG stacks[LIST_MAX]; /* hooks */
-static unsigned stack_count;
+static struct follow {
+    unsigned count;
+    ULONG hooks[LIST_MAX];
+    ULONG filters;   /* of branches */
+} stacks, branches;  /* what follows which records */
 static bool samples; /* by the counters */
 
 static char reason[160];
@@ -77,22 +81,40 @@ static unsigned find_kind(const char *word)
     return k;
 }
 
-/* Stacks follow records that are recorded: of no others. */
-static const char *choose_stacks(const char *events, const PERFINFO_GROUPMASK *masks)
+/* The word that chooses what branches leave out. */
+static bool take_filter(const char *word, struct follow *follow)
+{
+    static const struct {
+        const char *word;
+        ULONG filters;
+    } words[] = { { "user", 1 }, { "kernel", 2 }, { "calls", ETW_LBR_CALL_STACK } };
+    for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
+        if (follow == &branches && strcmp(words[i].word, word) == 0) {
+            follow->filters |= words[i].filters;
+            return true;
+        }
+    return false;
+}
+
+/* Stacks and branches follow records that are recorded: of no others. */
+static const char *choose_follow(const char *what, const char *events,
+                                 const PERFINFO_GROUPMASK *masks, struct follow *follow)
 {
     char word[NAME_MAX];
-    stack_count = 0;
+    *follow = (struct follow){ 0 };
     while (next_word(&events, word)) {
+        if (take_filter(word, follow))
+            continue;
         unsigned k = find_kind(word);
         if (k == ARRAY_SIZE(kinds))
             return reason;
         if (!(masks->Masks[PERF_MASK_INDEX(kinds[k].mask)] & PERF_MASK_BITS(kinds[k].mask))) {
-            print_to(reason, sizeof reason, "stacks of %s need that event", word);
+            print_to(reason, sizeof reason, "%s of %s need that event", what, word);
             return reason;
         }
         for (unsigned i = 0; i < ARRAY_SIZE(kinds[k].hooks) && kinds[k].hooks[i]; i++)
-            if (stack_count < LIST_MAX)
-                stacks[stack_count++] = kinds[k].hooks[i];
+            if (follow->count < LIST_MAX)
+                follow->hooks[follow->count++] = kinds[k].hooks[i];
     }
     return NULL;
 }
@@ -237,6 +259,15 @@ static NTSTATUS set_counters(void)
     return set_own_list(EventTraceProfileConfigInformation, by, counters->count);
 }
 
+static NTSTATUS set_branches(void)
+{
+    const ULONG options[] = { branches.filters };
+    NTSTATUS status = set_own_list(EventTraceLastBranchConfigurationInformation, options, 1);
+    return NT_SUCCESS(status) ? set_own_list(EventTraceLastBranchEventListInformation,
+                                             branches.hooks, branches.count)
+                              : status;
+}
+
 static NTSTATUS set_masks(void)
 {
     EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation, session,
@@ -253,8 +284,10 @@ static NTSTATUS start_session(void)
         return status;
     session = info.Wnode.HistoricalContext;
     status = set_counters();
-    if (NT_SUCCESS(status) && stack_count)
-        status = set_own_list(EventTraceStackTracingInformation, stacks, stack_count);
+    if (NT_SUCCESS(status) && stacks.count)
+        status = set_own_list(EventTraceStackTracingInformation, stacks.hooks, stacks.count);
+    if (NT_SUCCESS(status) && branches.count)
+        status = set_branches();
     if (NT_SUCCESS(status))
         status = set_masks();
     if (!NT_SUCCESS(status)) {
@@ -270,7 +303,8 @@ static NTSTATUS start_session(void)
     return started ? STATUS_SUCCESS : STATUS_NO_MEMORY;
 }
 
-const char *trace_export_start(const char *events, const char *names, const char *stacks_of)
+const char *trace_export_start(const char *events, const char *names, const char *stacks_of,
+                               const char *branches_of)
 {
     PERFINFO_GROUPMASK masks = { { 0 } };
     struct counters counters = { 0 };
@@ -281,12 +315,22 @@ const char *trace_export_start(const char *events, const char *names, const char
     if (!wrong)
         wrong = choose_counters(names, &counters);
     if (!wrong)
-        wrong = choose_stacks(stacks_of, &masks);
+        wrong = choose_follow("stacks", stacks_of, &masks, &stacks);
+    if (!wrong)
+        wrong = choose_follow("branches", branches_of, &masks, &branches);
     if (wrong)
         return wrong;
     samples = masks.Masks[PERF_MASK_INDEX(PERF_PMC_PROFILE)] & PERF_MASK_BITS(PERF_PMC_PROFILE);
     if (samples && (!counters.count || counters.count > ETW_MAX_PROFILING_SOURCES))
         return "pmc samples by the counters: one to four of them";
+    if (branches.count > ETW_MAX_LBR_EVENTS)
+        return "these are more than four kinds of records, and branches go with four";
+    if (branches.count && !hal_branches_can(branches.filters))
+        return branches.filters && hal_branches_can(0)
+                   ? "this processor's list of branches leaves nothing out like that"
+                   : "a processor has no list of last branches";
+    if (branches.filters && !branches.count)
+        return "branches need an event";
     if (counters.count && counters.hook_count > ETW_MAX_PMC_EVENTS)
         return "these are more than four kinds of records, and counters go with four";
     if (!counters.count)

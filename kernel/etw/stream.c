@@ -128,8 +128,8 @@ static void send_begin(const struct trace_stream *s)
 static void send_end(const struct trace_stream *s, const char *facts)
 {
     struct text text = { (char *)s->area, s->pages * PAGE_SIZE };
-    put_text(&text, "events %lu\nlost %lu\nexporter %u\nend %lu\n%s", s->events,
-             etw_lost(s->logger), s->thread->id, rdtsc(), facts);
+    put_text(&text, "events %lu\nlost %lu\nlost_buffers %lu\nexporter %u\nend %lu\n%s", s->events,
+             etw_lost(s->logger) + s->dropped, s->dropped_buffers, s->thread->id, rdtsc(), facts);
     if (s->id)
         put_records(&text, s);
     put_facts(&text);
@@ -158,9 +158,13 @@ static void stream_run(void *stream)
         for (const uint8_t *at = s->area; at < s->area + n;) {
             const WMI_BUFFER_HEADER *buffer = (const WMI_BUFFER_HEADER *)(const void *)at;
             at += buffer->SavedOffset;
-            if (s->limit && s->buffers >= s->limit)
-                continue; /* came after the file was full */
-            s->events += etw_buffer_records(buffer);
+            const unsigned events = etw_buffer_records(buffer);
+            if (s->limit && s->buffers >= s->limit) { /* came after the file was full */
+                s->dropped += events;
+                s->dropped_buffers++;
+                continue;
+            }
+            s->events += events;
             s->buffers++;
             send(s, CHUNK_BUFFER, buffer, buffer->SavedOffset);
         }

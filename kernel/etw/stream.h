@@ -9,8 +9,9 @@
 struct trace_stream {
     uint32_t id; /* 0: the one that `make trace` asks for; others have a log file */
     uint64_t events, buffers;
-    uint64_t limit;            /* of a sequential file, in buffers; 0: none */
-    struct etw_logger *logger; /* its `connected` is ours */
+    uint64_t dropped, dropped_buffers; /* events and buffers that came after the file was full */
+    uint64_t limit;                    /* of a sequential file, in buffers; 0: none */
+    struct etw_logger *logger;         /* its `connected` is ours */
     struct thread *thread;
     uint8_t *area; /* a buffer, or text */
     unsigned pages;

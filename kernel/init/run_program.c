@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A user's program and drivers: the command line says `program`, and the loader brought them. With
- * trace=EVENTS pmc=COUNTERS stacks=EVENTS a trace of their run is exported. */
+ * trace=EVENTS pmc=COUNTERS stacks=EVENTS branches=EVENTS a trace of their run is exported. */
 #include "kernel/init/run_program.h"
 #include "kernel/init/threads.h"
 #include "hal/hal.h"
@@ -19,7 +19,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/program.h"
 
-BOOT_OPTIONS("program trace= pmc= stacks=");
+BOOT_OPTIONS("program trace= pmc= stacks= branches=");
 
 static const char *name_of_status(NTSTATUS status) { return code_name((uint32_t)status, "status"); }
 
@@ -32,10 +32,11 @@ static unsigned fail_program(const char *why)
 /* False: nothing was started, and the line that says why was printed. */
 static bool start_trace(const char *events)
 {
-    char counters[BOOT_LINE_MAX] = "", stacks[BOOT_LINE_MAX] = "";
+    char counters[BOOT_LINE_MAX] = "", stacks[BOOT_LINE_MAX] = "", branches[BOOT_LINE_MAX] = "";
     boot_option("pmc", counters, sizeof counters);
     boot_option("stacks", stacks, sizeof stacks);
-    const char *wrong = trace_export_start(events, counters, stacks);
+    boot_option("branches", branches, sizeof branches);
+    const char *wrong = trace_export_start(events, counters, stacks, branches);
     if (wrong)
         print("# FAIL trace: %s\n", wrong);
     return !wrong;

@@ -9,6 +9,8 @@
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 
+/* RF too: the way past a breakpoint on execution. */
+#define RFLAGS_CONTEXT (RFLAGS_USER | RFLAGS_RF)
 #define FSW_EXCEPTIONS 0x80ffu /* and the busy bit */
 
 static bool wants(const CONTEXT *c, ULONG part) { return (c->ContextFlags & part) == part; }
@@ -29,7 +31,8 @@ static void set_integer(struct trap_frame *f, const CONTEXT *c)
     f->r12 = c->R12, f->r13 = c->R13, f->r14 = c->R14, f->r15 = c->R15;
 }
 
-static void get_general(const struct trap_frame *frame, CONTEXT *context)
+static void get_general(const struct thread *thread, const struct trap_frame *frame,
+                        CONTEXT *context)
 {
     if (wants(context, CONTEXT_CONTROL)) {
         context->Rip = frame->rip;
@@ -43,12 +46,12 @@ static void get_general(const struct trap_frame *frame, CONTEXT *context)
     if (wants(context, CONTEXT_SEGMENTS))
         context->SegDs = context->SegEs = context->SegFs = context->SegGs = SEL_USER_SS;
     if (wants(context, CONTEXT_DEBUG_REGISTERS))
-        context->Dr0 = context->Dr1 = context->Dr2 = context->Dr3 = context->Dr6 = context->Dr7 = 0;
+        debug_get(thread, context);
 }
 
 void context_get(const struct trap_frame *frame, CONTEXT *context)
 {
-    get_general(frame, context);
+    get_general(thread_current(), frame, context);
     if (!wants(context, CONTEXT_FLOATING_POINT))
         return;
     fxsave(&context->FltSave);
@@ -57,7 +60,7 @@ void context_get(const struct trap_frame *frame, CONTEXT *context)
 
 void context_get_stopped(const struct thread *thread, CONTEXT *context)
 {
-    get_general(context_frame(thread), context);
+    get_general(thread, context_frame(thread), context);
     if (!wants(context, CONTEXT_FLOATING_POINT))
         return;
     fpu_get_legacy(thread->fpu, &context->FltSave);
@@ -79,24 +82,26 @@ void context_clear_x87(const CONTEXT *context)
     fxrstor(&next);
 }
 
-static void set_general(struct trap_frame *frame, const CONTEXT *context)
+static void set_general(struct thread *thread, struct trap_frame *frame, const CONTEXT *context)
 {
     if (wants(context, CONTEXT_CONTROL)) {
         frame->rip = context->Rip;
         frame->rsp = context->Rsp;
-        frame->rflags = (context->EFlags & RFLAGS_USER) | RFLAGS_IF | 2;
+        frame->rflags = (context->EFlags & RFLAGS_CONTEXT) | RFLAGS_IF | 2;
         frame->cs = SEL_USER_CS;
         frame->ss = SEL_USER_SS;
     }
     if (wants(context, CONTEXT_INTEGER))
         set_integer(frame, context);
+    if (wants(context, CONTEXT_DEBUG_REGISTERS))
+        debug_set(thread, context);
     frame->vector = TRAP_RESTORE;
 }
 
 void context_set(struct trap_frame *frame, const CONTEXT *context)
 {
     XSAVE_FORMAT next __attribute__((aligned(16)));
-    set_general(frame, context);
+    set_general(thread_current(), frame, context);
     if (!wants(context, CONTEXT_FLOATING_POINT))
         return;
     get_floating_point(context, &next);
@@ -106,7 +111,7 @@ void context_set(struct trap_frame *frame, const CONTEXT *context)
 void context_set_stopped(struct thread *thread, const CONTEXT *context)
 {
     XSAVE_FORMAT next;
-    set_general(context_frame(thread), context);
+    set_general(thread, context_frame(thread), context);
     if (!wants(context, CONTEXT_FLOATING_POINT))
         return;
     get_floating_point(context, &next);

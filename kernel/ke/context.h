@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's ring-3 registers as a CONTEXT. Selectors are always ring 3's; debug registers are 0.
+/* A thread's ring-3 registers as a CONTEXT. Selectors are always ring 3's.
  * NT: no XSTATE follows a context: the upper halves of YMM stay as they are. */
 #pragma once
 #include "kernel/nt/nt_context.h"

@@ -7,6 +7,7 @@
  * answered an IPI, which is not possible inside etw_log.
  *
  * Sources: PERFINFO_TRACE_HEADER and WMI_BUFFER_HEADER as in nt_trace.h. */
+#include "hal/branches.h"
 #include "hal/clock.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
@@ -14,6 +15,7 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/etw_pmc.h"
+#include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
@@ -214,6 +216,61 @@ void etw_stack(struct etw_stream *stream, uint64_t stamp, const struct thread *t
         record[4 + i] = at[i];
 }
 
+/* --- What follows a record: the branches that the processor took before it, and a stack. The
+ * newest branches of a list are those of the way to here, unless the session hides ring 0's. --- */
+
+static void put_branches(struct etw_stream *stream, uint64_t stamp, const struct thread *ran,
+                         const struct hal_branch *list, unsigned count)
+{
+    const uint32_t process = ran->process ? PROCESS_ID : 0;
+    const size_t size = sizeof(EVENT_TRACE_HEADER) + sizeof(ETW_LAST_BRANCH_RECORD) +
+                        count * sizeof(ETW_LAST_BRANCH);
+    while (stream->at + size > stream->end)
+        if (!etw_next_buffer(stream))
+            return;
+    EVENT_TRACE_HEADER *header = (EVENT_TRACE_HEADER *)(void *)stream->at;
+    ETW_LAST_BRANCH_RECORD *record = (ETW_LAST_BRANCH_RECORD *)(void *)(header + 1);
+    ETW_LAST_BRANCH *entries = (ETW_LAST_BRANCH *)(void *)(record + 1);
+    stream->at += size;
+    *header = (EVENT_TRACE_HEADER){ .Size = (USHORT)size,
+                                    .HeaderType = TRACE_HEADER_TYPE_FULL_HEADER64,
+                                    .MarkerFlags = TRACE_HEADER_FLAGS,
+                                    .Class = { LAST_BRANCH_TYPE, 0, LAST_BRANCH_VERSION },
+                                    .ThreadId = ran->id,
+                                    .ProcessId = process,
+                                    .TimeStamp.QuadPart = (LONGLONG)rdtsc(),
+                                    .Guid = LAST_BRANCH_GUID };
+    *record = (ETW_LAST_BRANCH_RECORD){ stamp, process, ran->id, stream->filters, 0 };
+    for (unsigned i = 0; i < count; i++)
+        entries[i] = (ETW_LAST_BRANCH){ list[i].from, list[i].to, 0 };
+}
+
+void etw_follow(struct etw_stream *stream, enum etw_hook hook, uint64_t stamp,
+                const struct thread *ran, const struct thread *thread,
+                const struct trap_frame *sample)
+{
+    struct hal_branch list[HAL_BRANCHES_MAX];
+    const bool branches = stream->branches >> hook & 1;
+    if (branches) {
+        hal_branches_pause();
+        put_branches(stream, stamp, ran, list, hal_branches_take(list));
+    }
+    if (stream->stacks >> hook & 1)
+        etw_stack(stream, stamp, thread, sample);
+    if (branches)
+        hal_branches_resume();
+}
+
+void etw_tell_followed(const struct etw_logger *logger)
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        struct etw_stream *stream = logger->streams[cpu];
+        __atomic_store_n(&stream->stacks, logger->stacks, __ATOMIC_RELAXED);
+        __atomic_store_n(&stream->branches, logger->branches, __ATOMIC_RELAXED);
+        __atomic_store_n(&stream->followed, logger->stacks | logger->branches, __ATOMIC_RELEASE);
+    }
+}
+
 void etw_log(enum etw_hook hook, const void *payload, const struct trap_frame *sample)
 {
     const uint32_t *from = payload;
@@ -225,8 +282,9 @@ void etw_log(enum etw_hook hook, const void *payload, const struct trap_frame *s
         uint32_t *to = etw_begin(stream, hook);
         for (size_t i = 0; to && i < kinds[hook].size / sizeof *to; i++)
             to[i] = from[i];
-        if (to && etw_wants_stack(stream, hook))
-            etw_stack(stream, etw_stamp_of(stream, hook, to), cpu->thread, sample);
+        if (to && etw_is_followed(stream, hook))
+            etw_follow(stream, hook, etw_stamp_of(stream, hook, to), cpu->thread, cpu->thread,
+                       sample);
     }
     write_flags(flags);
 }
@@ -255,4 +313,18 @@ NTSTATUS etw_event(TRACEHANDLE session, EVENT_TRACE_HEADER *event)
     }
     write_flags(flags);
     return status;
+}
+
+/* --- Callers. --- */
+
+bool etw_privileged(void)
+{
+    const struct process *caller = thread_current()->process;
+    return !caller || caller->profile_privilege;
+}
+
+bool etw_restricted(void)
+{
+    const struct process *caller = thread_current()->process;
+    return caller && caller->restricted;
 }

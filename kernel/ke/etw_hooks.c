@@ -50,8 +50,8 @@ static inline void put_swap(WMI_CONTEXTSWAP *info, const struct thread *from,
     info->OldRemainingQuantum = 0;
 }
 
-/* Records of any number of sessions, with or without space, and stacks; then interrupts as in
- * `flags`. */
+/* Records of any number of sessions, with or without space, and what follows them; then
+ * interrupts as in `flags`. */
 static __attribute__((noinline)) void put_swaps(const struct thread *from, const struct thread *to,
                                                 KWAIT_REASON reason, uint32_t wanted,
                                                 uint64_t flags)
@@ -62,8 +62,9 @@ static __attribute__((noinline)) void put_swaps(const struct thread *from, const
         WMI_CONTEXTSWAP *info = etw_begin(stream, ETW_CSWITCH);
         if (info)
             put_swap(info, from, to, reason, stream->cpu);
-        if (info && etw_wants_stack(stream, ETW_CSWITCH))
-            etw_stack(stream, etw_stamp_of(stream, ETW_CSWITCH, info), to, NULL);
+        if (info && etw_is_followed(stream, ETW_CSWITCH))
+            etw_follow(stream, ETW_CSWITCH, etw_stamp_of(stream, ETW_CSWITCH, info), from, to,
+                       NULL);
     }
     write_flags(flags);
 }
@@ -80,7 +81,7 @@ void etw_context_swap(const struct thread *from, const struct thread *to, KWAIT_
     struct etw_stream *stream = cpu_current()->streams[bit_lowest(wanted)];
     const struct etw_form *form = &stream->forms[ETW_CSWITCH];
     uint8_t *at = stream->at;
-    if (__builtin_expect(at + form->size > stream->end, 0) || etw_wants_stack(stream, ETW_CSWITCH))
+    if (__builtin_expect(at + form->size > stream->end, 0) || etw_is_followed(stream, ETW_CSWITCH))
         return put_swaps(from, to, reason, wanted, flags);
     ULONG64 *record = (ULONG64 *)(void *)at;
     uint32_t counters = form->counters;

@@ -33,6 +33,19 @@ struct etw_form {
     uint32_t size, counters;
 };
 
+/* As Windows 11 has it. The lists of branches belong to the session from the moment when the
+ * handle is not 0. */
+typedef struct _ETW_LBR_SUPPORT {
+    ULONG LbrHandle;
+    ULONG LbrOptions;
+    ULONG HookIdCount; /* 0: not given yet */
+    USHORT HookId[ETW_MAX_LBR_EVENTS];
+} ETW_LBR_SUPPORT, *PETW_LBR_SUPPORT;
+ABI_SIZE(ETW_LBR_SUPPORT, 0x14);
+ABI_FIELD(ETW_LBR_SUPPORT, LbrOptions, 4);
+ABI_FIELD(ETW_LBR_SUPPORT, HookIdCount, 8);
+ABI_FIELD(ETW_LBR_SUPPORT, HookId, 0x0C);
+
 struct etw_stream {
     uint8_t *at, *end;    /* in the buffer that is written */
     uint32_t head;        /* atomic: buffers before it are full */
@@ -42,7 +55,10 @@ struct etw_stream {
     uint32_t count, size; /* buffers, and bytes of one */
     uint64_t start_ns, start_tsc;
     USHORT logger, cpu;
-    uint32_t stacks; /* atomic; bit per enum etw_hook: a stack follows each of its records */
+    /* Bits per enum etw_hook; atomic: something follows each of its records, a stack, the branches
+     * before it. */
+    uint32_t followed, stacks, branches;
+    uint32_t filters;                 /* of the branches */
     struct hal_pmc_counter *counters; /* of the set that records collect */
     struct etw_form forms[ETW_HOOKS];
     uint8_t *buffers[ETW_BUFFERS_MAX];
@@ -58,13 +74,14 @@ struct etw_logger {
     ULONG mode, flush_seconds;
     uint64_t flushed_ns;
     PERFINFO_GROUPMASK masks;
-    uint32_t wanted; /* bit per enum etw_hook */
-    uint32_t stacks; /* the same, of stream.stacks */
+    uint32_t wanted;           /* bit per enum etw_hook */
+    uint32_t stacks, branches; /* the same, of streams */
+    ETW_LBR_SUPPORT lbr;
     struct _ETW_PMC_SUPPORT *pmc;
     ULONG read_count;  /* buffers */
     unsigned next_cpu; /* whose buffers are read first */
     uint64_t unread;   /* events lost because no consumer reads */
-    struct etw_stream *streams[64];
+    struct etw_stream *streams[MAX_CPUS];
 };
 
 /* etw.c. */
@@ -95,11 +112,18 @@ unsigned etw_walk(const struct thread *thread, const struct trap_frame *sample,
 /* Writes that stack after a record of this processor. Interrupts off. */
 void etw_stack(struct etw_stream *stream, uint64_t stamp, const struct thread *thread,
                const struct trap_frame *sample);
-static inline bool etw_wants_stack(const struct etw_stream *stream, enum etw_hook hook)
+/* Writes what follows a record of this processor: the branches before it, which are
+ * those of `ran`, then a stack of `thread`, or what of it the session wants. Interrupts off. */
+void etw_follow(struct etw_stream *stream, enum etw_hook hook, uint64_t stamp,
+                const struct thread *ran, const struct thread *thread,
+                const struct trap_frame *sample);
+static inline bool etw_is_followed(const struct etw_stream *stream, enum etw_hook hook)
 {
-    return __builtin_expect(__atomic_load_n(&stream->stacks, __ATOMIC_RELAXED) >> hook & 1, 0);
+    return __builtin_expect(__atomic_load_n(&stream->followed, __ATOMIC_RELAXED) >> hook & 1, 0);
 }
 extern struct etw_logger *etw_loggers[ETW_LOGGERS]; /* atomic; L: guard to write */
+/* Tells the streams what the session wants after which records. L: guard */
+void etw_tell_followed(const struct etw_logger *logger);
 /* The hook with this id, as a mask; 0: there is none. And back. */
 uint32_t etw_hooks_of_id(ULONG id);
 ULONG etw_id_of_hook(enum etw_hook hook);

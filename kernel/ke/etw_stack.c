@@ -71,17 +71,21 @@ static void walk_kernel(const struct thread *thread, uint64_t rbp, struct addres
     }
 }
 
+/* Reads what lies in ring 3 at an address below USER_END, or goes to the label. */
+#define PEEK_UNCHECKED(address, value, absent)                                                     \
+    asm goto("1: mov (%[at]),%[read]\n" FIXUP("1b", "%l[" #absent "]")                             \
+             : [read] "=r"(value)                                                                  \
+             : [at] "r"(address)                                                                   \
+             : "rax"                                                                               \
+             : absent)
+
 /* Reads 8 bytes of ring 3; false: they are not there. */
 static inline __attribute__((always_inline)) bool peek(uint64_t at, uint64_t *value)
 {
     uint64_t read = 0;
-    if (at >= USER_END - sizeof read)
+    if (at > USER_END - sizeof read)
         return false;
-    asm goto("1: mov (%[at]),%[read]\n" FIXUP("1b", "%l[absent]")
-             : [read] "=r"(read)
-             : [at] "r"(at)
-             : "rax"
-             : absent);
+    PEEK_UNCHECKED(at, read, absent);
     *value = read;
     return true;
 absent:
@@ -124,29 +128,30 @@ static bool find_image(struct user_walk *w)
     return false;
 }
 
+/* Most of a walk's instructions are here: the table is checked once, then each step of the search
+ * reads the begin of a function alone. */
 static bool find_function(struct user_walk *w)
 {
-    uint32_t rva = (uint32_t)(w->pc - w->base), low = 0, high = w->count;
+    uint32_t rva = (uint32_t)(w->pc - w->base), left = w->count, begin;
+    uint64_t entry = w->base + w->table, rest;
     if (rva >= w->from && rva < w->to)
         return true;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        uint64_t entry = w->base + w->table + 12ul * middle, range, rest;
-        if (!peek(entry, &range))
-            return false;
-        if (rva < (uint32_t)range)
-            high = middle;
-        else if (rva >= range >> 32)
-            low = middle + 1;
-        else {
-            w->from = (uint32_t)range;
-            w->to = (uint32_t)(range >> 32);
-            if (!peek(entry + 4, &rest))
-                return false;
-            w->unwind = (uint32_t)(rest >> 32);
-            return !(w->unwind & 1); /* one that shares another's data: no compiler makes it */
-        }
+    if (!left || entry + 12ul * left > USER_END)
+        return false;
+    while (left > 1) {
+        uint64_t middle = entry + 12ul * (left / 2);
+        PEEK_UNCHECKED(middle, begin, absent);
+        entry = rva >= begin ? middle : entry;
+        left -= left / 2;
     }
+    PEEK_UNCHECKED(entry, begin, absent);
+    if (!peek(entry + 4, &rest) || rva < begin || rva >= (uint32_t)rest)
+        return false;
+    w->from = begin;
+    w->to = (uint32_t)rest;
+    w->unwind = (uint32_t)(rest >> 32);
+    return !(w->unwind & 1); /* one that shares another's data: no compiler makes it */
+absent:
     return false;
 }
 
@@ -174,7 +179,6 @@ static bool undo(struct user_walk *w, uint64_t code, uint64_t frame, uint64_t he
     case ALLOCATE_LARGE:
         w->r[RSP] += n ? code >> 16 & 0xffffffff : 8 * (code >> 16 & 0xffff);
         return true;
-    case ALLOCATE_SMALL: w->r[RSP] += 8 * n + 8; return true;
     case SET_FRAME: w->r[RSP] = w->r[head >> 24 & 15] - (head >> 24 & 0xf0); return true;
     case SAVE_REGISTER: return peek(frame + 8 * (code >> 16 & 0xffff), &w->r[n]);
     case SAVE_REGISTER_FAR: return peek(frame + (code >> 16 & 0xffffffff), &w->r[n]);
@@ -183,20 +187,25 @@ static bool undo(struct user_walk *w, uint64_t code, uint64_t frame, uint64_t he
     }
 }
 
-/* Undoes the operations of one part of a prologue that stand before `offset`; most are pushes. */
+/* Undoes the operations of one part of a prologue that stand before `offset`; most are pushes and
+ * small blocks. */
 static bool undo_part(struct user_walk *w, uint64_t at, uint64_t end, uint32_t offset,
                       uint64_t head)
 {
     uint64_t code, frame = w->r[RSP];
     if (head >> 24 & 15)
         frame = w->r[head >> 24 & 15] - (head >> 24 & 0xf0);
+    if (end > USER_END - sizeof code)
+        return false;
     while (at < end) {
-        if (!peek(at, &code))
-            return false;
+        PEEK_UNCHECKED(at, code, absent);
         bool done = (uint8_t)code <= offset;
         if (!(code & 0xf00)) {
             if (done && !pop(w, &w->r[code >> 12 & 15]))
                 return false;
+            at += 2;
+        } else if ((code & 0xf00) == ALLOCATE_SMALL << 8) {
+            w->r[RSP] += done ? 8 * (code >> 12 & 15) + 8 : 0;
             at += 2;
         } else if (done && !undo(w, code, frame, head)) {
             return false;
@@ -205,6 +214,8 @@ static bool undo_part(struct user_walk *w, uint64_t at, uint64_t end, uint32_t o
         }
     }
     return true;
+absent:
+    return false;
 }
 
 /* Undoes the prologue up to `offset`, and all of the function's other parts. */
@@ -225,13 +236,22 @@ static bool undo_prologue(struct user_walk *w, uint64_t head, uint32_t offset)
     return false;
 }
 
+/* Whether an instruction can be one of an epilogue: ADD RSP, POP, RET. */
+static bool begins_epilogue(uint32_t code)
+{
+    if ((code & 0xfffdff) == 0xc48148) /* 81 or 83 */
+        return true;
+    code >>= (code & 0xf0) == 0x40 ? 8 : 0;
+    return (code & 0xf8) == 0x58 || (code & 0xff) == 0xc3 || (code & 0xffff) == 0xc3f3;
+}
+
 /* What is left of an epilogue, up to its RET. Otherwise nothing changes. */
 static bool finish_epilogue(struct user_walk *w)
 {
-    struct user_walk after = *w;
     uint64_t at = w->pc, code;
-    if (!peek(at, &code))
+    if (!peek(at, &code) || !begins_epilogue((uint32_t)code))
         return false;
+    struct user_walk after = *w;
     if ((code & 0xffffff) == 0xc48348) { /* ADD RSP, imm8 */
         after.r[RSP] += code >> 24 & 255;
         at += 4;

@@ -43,6 +43,8 @@ static void fill_frame(struct exception_frame *e, const struct trap_frame *f,
     memset(e, 0, sizeof *e);
     e->context.ContextFlags = CONTEXT_ALL;
     context_get(f, &e->context);
+    if (f->vector != EXC_DEBUG) /* those of the last one */
+        memset(&e->context.DebugControl, 0, sizeof e->context - offsetof(CONTEXT, DebugControl));
     e->context_ex.All = (CONTEXT_CHUNK){ -(LONG)sizeof(CONTEXT), sizeof(CONTEXT) + 24 };
     e->context_ex.Legacy = (CONTEXT_CHUNK){ -(LONG)sizeof(CONTEXT), sizeof(CONTEXT) };
     e->context_ex.XState = (CONTEXT_CHUNK){ 25, 0 };

@@ -12,7 +12,6 @@
 #include "kernel/ke/wait.h"
 
 #define TRY_AGAIN_NS 100000u
-#define DR7_ENABLES 0xffu
 
 struct exchange {
     CONTEXT *context;
@@ -107,10 +106,6 @@ NTSTATUS NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext)
     NTSTATUS status = get_context(&context, ThreadContext);
     if (NT_SUCCESS(status) && !context_possible(&context))
         status = STATUS_ACCESS_VIOLATION;
-    if (NT_SUCCESS(status) &&
-        (context.ContextFlags & CONTEXT_DEBUG_REGISTERS) == CONTEXT_DEBUG_REGISTERS &&
-        (context.Dr7 & DR7_ENABLES))
-        status = STATUS_NOT_SUPPORTED;
     if (!NT_SUCCESS(status))
         return status;
     return exchange(ThreadHandle, THREAD_SET_CONTEXT, &(struct exchange){ &context, true });

@@ -7,8 +7,7 @@
 
 /* Fills the parts that ThreadContext->ContextFlags ask for; THREAD_GET_CONTEXT. A thread that is
  * not suspended is stopped for as long as it takes. One inside a service shows the registers that
- * it called with. NT: so does the current thread; debug registers are 0, which no
- * thread has.
+ * it called with. NT: so does the current thread.
  *
  * STATUS_DATATYPE_MISALIGNMENT: not 16-aligned; STATUS_ACCESS_VIOLATION; STATUS_INVALID_PARAMETER:
  * ContextFlags without CONTEXT_AMD64; STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH,
@@ -19,6 +18,6 @@ NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
  * flags that ring 3 may not set, stay as they are. One inside a service ends that first, and goes
  * on with these registers, all of them (NT: those that calls need not keep are lost).
  *
- * As above, and STATUS_ACCESS_VIOLATION: Rip is not canonical (NT: made so);
- * STATUS_NOT_SUPPORTED: Dr7 enables a breakpoint (NT: threads have them). */
+ * As above, and STATUS_ACCESS_VIOLATION: Rip is not canonical (NT: made so). Of debug
+ * registers see debug_registers.h. */
 NTSTATUS NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);

@@ -244,6 +244,28 @@ typedef struct _ETW_STACK_WALK {
 } ETW_STACK_WALK; /* our name: Windows' MOF calls it StackWalk_Event */
 ABI_SIZE(ETW_STACK_WALK, 0x10);
 
+/* The branches before the event with that time stamp. The record is an EVENT_TRACE_HEADER with this
+ * GUID, its type and version, and follows the event on its processor; entries follow, the newest
+ * first. */
+#define LAST_BRANCH_GUID                                                                           \
+    {                                                                                              \
+        0x99134383, 0x5248, 0x43fc, { 0x83, 0x4b, 0x52, 0x94, 0x54, 0xe7, 0x5d, 0xf3 }             \
+    }
+#define LAST_BRANCH_TYPE 32
+#define LAST_BRANCH_VERSION 2
+
+typedef struct _ETW_LAST_BRANCH_RECORD {
+    ULONG64 EventTimeStamp;
+    ULONG ProcessId, ThreadId; /* whose branches they are */
+    ULONG Filters;             /* EVNTRACE_LBR_FLAGS */
+    ULONG Reserved;
+} ETW_LAST_BRANCH_RECORD; /* our names: Windows' are not known */
+ABI_SIZE(ETW_LAST_BRANCH_RECORD, 0x18);
+typedef struct _ETW_LAST_BRANCH {
+    ULONG64 From, To, Reserved;
+} ETW_LAST_BRANCH;
+ABI_SIZE(ETW_LAST_BRANCH, 0x18);
+
 typedef struct _PERFINFO_DPC_INFORMATION {
     ULONG64 InitialTime;
     PVOID DpcRoutine;

@@ -353,7 +353,11 @@ static bool run_block(struct vcpu *v, struct block *b)
             count_event(EVENT_MISPREDICTED);
     }
     if (v->pmu.records.on && taken)
-        records_add(v, b->branch_class, b->branch, v->vmcb.rip, wrong);
+        records_add(v, b->branch_class,
+                    b->conditional && b->instructions == 1 && b->condition < LOOPS
+                        ? records_from(&v->pmu.records, b->from)
+                        : b->from,
+                    v->vmcb.rip, wrong);
     return true;
 }
 

@@ -64,7 +64,8 @@ struct block {
     struct block *link;  /* the one that followed it */
     uint8_t bytes[BLOCK_BYTES + 8];
     struct sums sums;
-    uint64_t branch; /* RIP of the branch at the end */
+    uint64_t branch;         /* RIP of the branch at the end */
+    uint64_t compared, from; /* quirk fused: of a last comparison, else 0; FROM in the list */
     uint8_t length, instructions, parts, condition, vectors;
     uint8_t branch_class; /* enum branch */
     bool conditional;

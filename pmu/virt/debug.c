@@ -85,10 +85,30 @@ bool debug_end_step(struct vcpu *v)
     return done;
 }
 
+/* A #DB ends BTF, which has the guest's own step go on until a branch is taken. */
+static bool is_own_due(struct vcpu *v)
+{
+    const struct instruction *i = &v->step.code;
+    if (!(v->pmu.debugctl & DEBUGCTL_BTF))
+        return true;
+    bool stepped = v->step.done && v->vmcb.dr6 & DR6_SINGLE_STEP,
+         hit = v->vmcb.dr6 & data_breakpoints(v->vmcb.dr7);
+    if (stepped && (!i->branch || v->vmcb.rip == i->next)) {
+        v->vmcb.dr6 = (v->vmcb.dr6 & ~(uint64_t)DR6_SINGLE_STEP) | (v->step.dr6 & DR6_SINGLE_STEP);
+        if (!hit) {
+            v->vmcb.dr6 = v->step.dr6;
+            return false;
+        }
+    }
+    v->pmu.debugctl &= ~(uint64_t)DEBUGCTL_BTF;
+    count_refresh(v);
+    return true;
+}
+
 bool debug_is_guests(struct vcpu *v)
 {
     if (!v->step.done || v->step.guest_tf)
-        return true;
+        return is_own_due(v);
     /* A step sets DR6's bit of each breakpoint that matches, also of execution at the next RIP. */
     uint64_t found = v->vmcb.dr6 & DR6_BREAKPOINTS;
     bool hit = found & data_breakpoints(v->vmcb.dr7);

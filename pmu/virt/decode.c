@@ -164,3 +164,28 @@ void instruction_decode(const struct vcpu *v, const struct insn *c, struct instr
     }
     decode_modrm(v, c, kind, i);
 }
+
+bool instruction_compares(const struct insn *c)
+{
+    unsigned reg = insn_reg(c);
+    if (c->map != MAP_ONE)
+        return false;
+    switch (c->op) {
+    case 0x84:
+    case 0x85:
+    case 0xa8:
+    case 0xa9: return true; /* TEST */
+    case 0x80:
+    case 0x81:
+    case 0x83: return reg == 7; /* CMP */
+    case 0xf6:
+    case 0xf7: return reg == 0;
+    default: return c->op >= 0x38 && c->op <= 0x3d;
+    }
+}
+
+bool instruction_fuses(const struct insn *c)
+{
+    return (c->map == MAP_ONE && (c->op & 0xf0) == 0x70) ||
+           (c->map == MAP_0F && (c->op & 0xf0) == 0x80);
+}

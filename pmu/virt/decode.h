@@ -17,5 +17,8 @@ struct instruction {
 /* INT n and INT3. */
 #define EFFECTS_SOFT_INT (EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR) | EFFECT(EVENT_STORES))
 
+/* Whether it is CMP or TEST; a conditional jump, which may fuse with that. */
+bool instruction_compares(const struct insn *c);
+bool instruction_fuses(const struct insn *c);
 /* Decodes `insn`, which is at RIP. */
 void instruction_decode(const struct vcpu *v, const struct insn *insn, struct instruction *i);

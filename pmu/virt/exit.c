@@ -23,6 +23,13 @@ static void go_after(struct vcpu *v, unsigned length)
     v->vmcb.shadow = 0;
 }
 
+/* What the host executes is no branch. */
+static void trap_after(struct vcpu *v)
+{
+    if (!(v->pmu.debugctl & DEBUGCTL_BTF))
+        virt_trap(v);
+}
+
 /* Counts an instruction that the host has executed for the guest; RIP moves after it. */
 static void skip_instruction(struct vcpu *v, unsigned length)
 {
@@ -30,7 +37,7 @@ static void skip_instruction(struct vcpu *v, unsigned length)
     count_emulated(v, v->vmcb.cpl == 3);
     if (v->vmcb.exit_code != EXIT_RDPMC)
         early_serialize(v);
-    virt_trap(v);
+    trap_after(v);
 }
 
 /* Length of an instruction: its prefixes, and `opcode` bytes after them. */
@@ -178,6 +185,25 @@ static void exit_interrupt(struct vcpu *v)
     v->vmcb.inject = vector | INJECT_INTERRUPT | INJECT_VALID;
 }
 
+/* PAUSE is F3 90. No other hypervisor intercepts it: it does not count as emulated. */
+static void exit_pause(struct vcpu *v)
+{
+    go_after(v, length_of(v, 1));
+    count_add(v, v->vmcb.cpl == 3, 1);
+    trap_after(v);
+    token_pause(v);
+}
+
+/* The guest's own single-step trap ends the halt at once. */
+static void exit_hlt(struct vcpu *v)
+{
+    if (virt_quirks.lbrlost)
+        records_lose(&v->pmu);
+    skip_instruction(v, length_of(v, 1));
+    if (!(v->vmcb.inject & INJECT_VALID))
+        token_halt(v);
+}
+
 void exit_handle(struct vcpu *v)
 {
     uint64_t code = v->vmcb.exit_code;
@@ -210,19 +236,8 @@ void exit_handle(struct vcpu *v)
             if (debug_write_dr7(v, (unsigned)code & 7))
                 skip_instruction(v, length_of(v, 3));
             break;
-        case EXIT_PAUSE:
-            /* PAUSE is F3 90. No other hypervisor intercepts it: it does not count as emulated. */
-            go_after(v, length_of(v, 1));
-            count_add(v, v->vmcb.cpl == 3, 1);
-            virt_trap(v);
-            token_pause(v);
-            break;
-        case EXIT_HLT:
-            skip_instruction(v, length_of(v, 1));
-            /* The guest's own single-step trap ends the halt at once. */
-            if (!(v->vmcb.inject & INJECT_VALID))
-                token_halt(v);
-            break;
+        case EXIT_PAUSE: exit_pause(v); break;
+        case EXIT_HLT: exit_hlt(v); break;
         case EXIT_INVLPGA:
         case EXIT_MONITOR: /* CPUID does not offer them */
         case EXIT_MWAIT: virt_raise(v, VECTOR_UD, 0); break;

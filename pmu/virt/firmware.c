@@ -5,8 +5,9 @@
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
 
-#define OWNER_US 10000u /* the period at which firmware enables its counters again */
-#define WINDOW_US 1000u /* the host's tick */
+#define OWNER_US 10000u   /* the period at which firmware enables its counters again */
+#define WINDOW_US 1000u   /* the host's tick */
+#define STEPS_APART 2000u /* instructions between NMIs of a guest that is stepped */
 #define FIRMWARES_DEBUGCTL (DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE | DEBUGCTL_SMM)
 #define FIRMWARES_SELECT (0xc0u | SELECT_USER | SELECT_KERNEL)
 
@@ -40,6 +41,8 @@ void firmware_start(struct vcpu *v)
         p->global_control |= counters & (p->model->gp_map | (uint64_t)p->model->fixed_map << 32);
     if (virt_quirks.left && p->model->freezes)
         model_write_debugctl(p, FIRMWARES_DEBUGCTL, FIRMWARES_DEBUGCTL);
+    if (virt_quirks.lbrleft)
+        records_leave_on(p);
     v->random = virt_quirks.seed + v->number;
     count_refresh(v);
 }
@@ -60,15 +63,26 @@ static void end_throttle(struct pmu *p)
     }
 }
 
+/* Not before the guest's handlers are in place. A step takes a thousand units of the clock and
+ * more: by the clock alone the next NMI would come before a stepped handler of it has ended. */
+static void take_nmi(struct vcpu *v)
+{
+    uint64_t retired = v->retired[0] + v->retired[1];
+    bool stepped = v->step.active || v->pmu.decoding[0] || v->pmu.decoding[1];
+    if (!v->statistics.wrmsr || (stepped && retired - v->firmware.nmi_retired < STEPS_APART))
+        return;
+    v->nmi.pending = true;
+    v->firmware.nmi_retired = retired;
+}
+
 void firmware_run(struct vcpu *v)
 {
     uint64_t now;
     if (!virt_quirks.smi && !virt_quirks.owned && !virt_quirks.throttle && !virt_quirks.nmi)
         return;
     now = rdtsc();
-    /* Not before the guest's handlers are in place. */
-    if (virt_quirks.nmi && is_due(&v->firmware.nmi_at, now, virt_quirks.nmi) && v->statistics.wrmsr)
-        v->nmi.pending = true;
+    if (virt_quirks.nmi && is_due(&v->firmware.nmi_at, now, virt_quirks.nmi))
+        take_nmi(v);
     if (virt_quirks.smi && is_due(&v->firmware.smi_at, now, virt_quirks.smi))
         take_smi(v);
     bool owner = virt_quirks.owned && is_due(&v->firmware.owner_at, now, OWNER_US);

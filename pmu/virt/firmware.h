@@ -7,6 +7,7 @@ struct vcpu;
 
 struct firmware {
     uint64_t smi_at, owner_at, tick_at, nmi_at; /* by the clock: when each is next due */
+    uint64_t nmi_retired;                       /* instructions at the last NMI */
 };
 
 /* Called after reset: what firmware leaves in the registers. */

@@ -36,7 +36,7 @@ static void set_intercepts(struct vcpu *v)
         misc |= CATCH_HLT;
     if (v->vmcb.io_map && !(v->step.active && v->step.io_alone))
         misc |= CATCH_IO;
-    if (virt_quirks.c1e)
+    if (virt_quirks.c1e || virt_quirks.lbrlost)
         misc |= CATCH_HLT | CATCH_INTR;
     if (v->nmi.blocked)
         misc |= CATCH_IRET | CATCH_NMI;

@@ -149,6 +149,7 @@ enum { LBR_EIP = 2, LBR_FLAGS = 3, LBR_TSX = 4, LBR_INFO = 5, LBR_ARCHITECTURAL 
 #define STATUS_LBR_FROZEN (1ul << 58)
 #define DEBUGCTL 0x1d9
 #define DEBUGCTL_LBR 1u /* record branches */
+#define DEBUGCTL_BTF 2u /* TF steps from branch to branch */
 #define DEBUGCTL_FREEZE_LBR (1u << 11)
 #define DEBUGCTL_FREEZE (1u << 12)
 #define DEBUGCTL_SMM (1u << 14) /* freeze while in SMM; Intel */

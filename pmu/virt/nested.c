@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Nested paging: an identity map, in which a page may be executed once its bytes have been searched
  * for repeated string instructions, and then not written until it is searched again. In a second
- * map everything may be executed: for steps, and for a ring in which nothing counts. What a device
- * writes is not noticed. L: the token. Source: AMD64 APM volume 2, "Nested Paging". */
+ * map everything may be executed: for steps, and for a ring in which nothing counts. Where no CPU
+ * counts there is no map, as it costs time, and what was known is forgotten. What a device writes
+ * is not noticed. L: the token. Source: AMD64 APM volume 2, "Nested Paging". */
 #include "pmu/virt/nested.h"
 #include "kernel/base/insn.h"
 #include "kernel/base/layout.h"
@@ -32,6 +33,18 @@ static bool on;
 enum { UNKNOWN, CLEAN, STRINGS, KIND = 3, ONE_WRITE = 4, WRITES_MOST = 16 * ONE_WRITE };
 static uint8_t found[REACH / PAGE_SIZE];
 
+/* The pages of which something is known, some twice; with one more all are forgotten. */
+enum { KNOWN_MOST = 1024 };
+static uint32_t known[KNOWN_MOST]; /* by number */
+static unsigned known_count;
+
+/* What was searched before, also what is forgotten, by the low bits of the page's number. */
+enum { PAST = 1024 };
+static struct past {
+    uint64_t page, hash;
+    bool wide, strings;
+} past[PAST];
+
 static uint8_t kind_of(uint64_t physical)
 {
     return physical < REACH ? found[physical / PAGE_SIZE] & KIND : CLEAN;
@@ -47,7 +60,7 @@ static void map_large(uint64_t *directory, uint64_t first, uint64_t flags)
 static void forget_pages(void)
 {
     memset(found, UNKNOWN, sizeof found);
-    used_tables = 0;
+    used_tables = known_count = 0;
     for (unsigned m = 0; m < MAPS; m++)
         for (unsigned i = 0; i < 4; i++)
             map_large(directories[m][i], i * GIGABYTE, DATA | (m == ALL ? 0 : NO_EXECUTE));
@@ -101,6 +114,23 @@ static void set_page(uint64_t physical, uint8_t what, bool writable)
     *leaf_entry(ALL, physical) = page | flags;
 }
 
+static void know_page(uint64_t physical, uint8_t what, bool writable)
+{
+    if (known_count == KNOWN_MOST)
+        forget_pages();
+    known[known_count++] = (uint32_t)(physical / PAGE_SIZE);
+    set_page(physical, what, writable);
+}
+
+static void forget_known(void)
+{
+    while (known_count) {
+        uint32_t page = known[--known_count];
+        set_page((uint64_t)page * PAGE_SIZE, UNKNOWN, true);
+        found[page] = UNKNOWN;
+    }
+}
+
 static struct insn parse_at(const uint8_t *page, unsigned at)
 {
     unsigned left = PAGE_SIZE - at;
@@ -142,23 +172,45 @@ static bool search_strings(const uint8_t *page, bool wide)
             continue;
         const struct insn in = parse_at(page, i);
         bool ends = in.prefixes < in.length; /* the prefixes, before the page */
-        if ((!ends || insn_op_is_string(in.op)) && (!wide || may_begin(page, i)))
+        bool string = in.map == MAP_ONE && insn_op_is_string(in.op);
+        if ((!ends || string) && (!wide || may_begin(page, i)))
             return true;
     }
     return false;
 }
 
-uint64_t nested_root(bool search)
+/* Any change of one word changes it. */
+static uint64_t hash_page(const uint8_t *page)
+{
+    uint64_t hash = 0;
+    for (unsigned i = 0; i < PAGE_SIZE / sizeof hash; i++)
+        hash = (hash ^ ((const uint64_t *)page)[i]) * 0x9e3779b97f4a7c15;
+    return hash;
+}
+
+/* A search takes several times as long as the hash. */
+static bool has_strings(uint64_t physical, const uint8_t *page, bool wide)
+{
+    uint64_t number = physical / PAGE_SIZE, hash = hash_page(page);
+    struct past *p = &past[number % PAST];
+    if (p->page != number || p->hash != hash || p->wide != wide)
+        *p = (struct past){ number, hash, wide, search_strings(page, wide) };
+    return p->strings;
+}
+
+uint64_t nested_root(bool search, bool watch)
 {
     if (search && !on)
         start_nested();
-    return on ? virt_physical(top[search ? SEARCHED : ALL]) : 0;
+    if (!watch)
+        forget_known();
+    return on && watch ? virt_physical(top[search ? SEARCHED : ALL]) : 0;
 }
 
 bool nested_search(uint64_t physical, const uint8_t *page, bool wide)
 {
     if (kind_of(physical) == UNKNOWN)
-        set_page(physical, page && search_strings(page, wide) ? STRINGS : CLEAN, !page);
+        know_page(physical, page && has_strings(physical, page, wide) ? STRINGS : CLEAN, !page);
     return kind_of(physical) == STRINGS;
 }
 

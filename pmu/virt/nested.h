@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The address of the map for the next run; search: the one that finds such pages. 0: none, as
- * nothing was ever searched. */
-uint64_t nested_root(bool search);
+/* The address of the map for the next run; search: the one that finds such pages; watch: what is
+ * known of pages must stay so. 0: none. */
+uint64_t nested_root(bool search, bool watch);
 /* After a fetch faulted there; page: the bytes, NULL: no RAM; wide: of 64-bit code. Whether it may
  * have any; if not, it may be executed. */
 bool nested_search(uint64_t physical, const uint8_t *page, bool wide);

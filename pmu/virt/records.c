@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
+#include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
 
 enum {
@@ -27,6 +28,7 @@ enum {
 #define ARCH_INFO_LEGAL (INFO_LEGAL | 0x1ful << 56) /* and whether cycles are valid, type */
 #define MISPREDICTED (1ul << 63)
 #define AMD_VALID (1ul << 63)
+#define AMD_SPECULATIVE (1ul << 62)
 #define AMD_ADDRESS ((1ul << 58) - 1)
 #define AMD_ENABLE (1ul << 6)
 #define ARCH_LEGAL 0x7f000ful
@@ -131,7 +133,7 @@ static bool is_field(const struct model *m, unsigned field, uint64_t value)
 {
     enum lbr_form form = form_of(m);
     unsigned flags = form != FORM_STACK || field != RECORD_FROM || m->lbr_format >= LBR_INFO ? 0
-                     : m->lbr_format == LBR_TSX                                              ? 3
+                     : m->lbr_format == LBR_TSX && !virt_quirks.lbrsign                      ? 3
                                                                                              : 1;
     if (field == RECORD_INFO)
         return !(value & ~(form == FORM_ARCH ? ARCH_INFO_LEGAL : INFO_LEGAL));
@@ -167,7 +169,7 @@ bool records_write(struct pmu *p, uint32_t msr, uint64_t value)
     if (msr == ARCH_CONTROL)
         p->records.select = hidden_by(value);
     if (msr == ARCH_DEPTH)
-        memset(p->records.entries, 0, sizeof p->records.entries);
+        records_lose(p);
     return true;
 }
 
@@ -181,6 +183,41 @@ void records_freeze(struct pmu *p)
         p->debugctl &= ~(uint64_t)DEBUGCTL_LBR;
 }
 
+void records_lose(struct pmu *p)
+{
+    memset(p->records.entries, 0, sizeof p->records.entries);
+    p->records.top = 0;
+}
+
+void records_leave_on(struct pmu *p)
+{
+    enum lbr_form form = form_of(p->model);
+    if (form == FORM_ARCH || form == FORM_AMD)
+        p->records.control = form == FORM_ARCH ? ARCH_LEGAL & ~8ul : AMD_ENABLE;
+    else if (form || p->model->ops->vendor[0] == 'A')
+        p->debugctl |= DEBUGCTL_LBR;
+}
+
+/* Architectural: 6 and 7 are no types. */
+static uint64_t arch_type(enum branch class)
+{
+    static const uint8_t types[BRANCH_CLASSES] = { 0, 0, 0, 4, 3, 5, 1, 2, 8 };
+    return (uint64_t)types[class] << 56;
+}
+
+/* How entries are stored, as records_add() wants it. */
+static void derive_shape(struct records *r, const struct model *m, unsigned depth)
+{
+    enum lbr_form form = form_of(m);
+    bool in_from = form == FORM_AMD || (form == FORM_STACK && m->lbr_format < LBR_INFO);
+    r->last = depth - 1;
+    r->wrong_from = in_from ? MISPREDICTED : 0;
+    r->keep_from = ~(r->wrong_from | (m->lbr_format == LBR_TSX ? 3ul << 61 : 0));
+    r->keep_to = form == FORM_AMD ? AMD_ADDRESS : UINT64_MAX;
+    r->mark_to = form == FORM_AMD ? AMD_VALID : 0;
+    r->has_types = form == FORM_ARCH;
+}
+
 void records_refresh(struct pmu *p)
 {
     struct records *r = &p->records;
@@ -191,55 +228,61 @@ void records_refresh(struct pmu *p)
                              : form == FORM_AMD ? r->control & AMD_ENABLE
                                                 : form && p->debugctl & DEBUGCTL_LBR);
     r->on = r->pair_on || r->list_on;
+    derive_shape(r, p->model, depth_of(p));
 }
 
-/* Architectural: 6 and 7 are no types. */
-static uint64_t arch_type(enum branch class)
+/* What AMD's processors leave of the path that a misprediction began; the branch itself was
+ * speculative. */
+static void add_wrong_path(struct records *r, uint64_t from)
 {
-    static const uint8_t types[BRANCH_CLASSES] = { 0, 0, 0, 4, 3, 5, 1, 2, 8 };
-    return (uint64_t)types[class] << 56;
-}
-
-static void store_record(const struct model *m, uint64_t record[], enum branch class, uint64_t from,
-                         uint64_t to, uint64_t mispredicted)
-{
-    enum lbr_form form = form_of(m);
-    bool in_from = form == FORM_AMD || (form == FORM_STACK && m->lbr_format < LBR_INFO);
-    if (in_from)
-        from = (from & ~MISPREDICTED) | mispredicted;
-    if (m->lbr_format == LBR_TSX)
-        from &= ~(3ul << 61);
-    record[RECORD_FROM] = from;
-    record[RECORD_TO] = form == FORM_AMD ? (to & AMD_ADDRESS) | AMD_VALID : to;
-    record[RECORD_INFO] = mispredicted | (form == FORM_ARCH ? arch_type(class) : 0);
+    r->entries[r->top][RECORD_TO] |= AMD_SPECULATIVE;
+    r->top = (r->top + 1) & r->last;
+    r->entries[r->top][RECORD_FROM] = from;
+    r->entries[r->top][RECORD_TO] = (from & AMD_ADDRESS) | AMD_SPECULATIVE;
 }
 
 void records_add(struct vcpu *v, enum branch class, uint64_t from, uint64_t to, bool mispredicted)
 {
     struct records *r = &v->pmu.records;
-    unsigned depth = depth_of(&v->pmu);
     if (r->pair_on) {
         r->pair[0] = from;
         r->pair[1] = to;
     }
-    if (!depth || !r->list_on || r->select >> class & 1 || r->select >> (v->vmcb.cpl == 3) & 1)
+    if (!r->list_on || r->select >> class & 1 || r->select >> (v->vmcb.cpl == 3) & 1)
         return;
     if (r->select & CALL_STACK && class == BRANCH_RET) {
         memset(r->entries[r->top], 0, sizeof r->entries[0]);
-        r->top = (r->top - 1) % depth;
+        r->top = (r->top - 1) & r->last;
         return;
     }
     if (r->select & CALL_STACK && class == BRANCH_REL_CALL && to == from + SHORT_CALL)
         return;
-    r->top = (r->top + 1) % depth;
-    store_record(v->pmu.model, r->entries[r->top], class, from, to,
-                 mispredicted ? MISPREDICTED : 0);
+    r->top = (r->top + 1) & r->last;
+    uint64_t *record = r->entries[r->top], wrong = mispredicted ? MISPREDICTED : 0;
+    record[RECORD_FROM] = (from & r->keep_from) | (wrong & r->wrong_from);
+    record[RECORD_TO] = (to & r->keep_to) | r->mark_to;
+    record[RECORD_INFO] = wrong | (r->has_types ? arch_type(class) : 0);
+    if (virt_quirks.wrongpath && mispredicted)
+        add_wrong_path(r, from);
+}
+
+uint64_t records_from(const struct records *r, uint64_t from)
+{
+    return virt_quirks.fused && r->compared && r->compared_end == from ? r->compared : from;
 }
 
 void records_add_step(struct vcpu *v, enum branch class, uint32_t effects)
 {
-    if (v->pmu.records.on && effects & (EFFECT(EVENT_TAKEN) | EFFECT(EVENT_FAR)))
-        records_add(v, class, v->run.rip, v->vmcb.rip, effects & EFFECT(EVENT_MISPREDICTED));
+    struct records *r = &v->pmu.records;
+    uint64_t from = v->run.rip;
+    if (instruction_fuses(&v->step.insn))
+        from = records_from(r, from);
+    if (r->on && effects & (EFFECT(EVENT_TAKEN) | EFFECT(EVENT_FAR)))
+        records_add(v, class, from, v->vmcb.rip, effects & EFFECT(EVENT_MISPREDICTED));
+    if (virt_quirks.fused) {
+        r->compared = instruction_compares(&v->step.insn) ? v->run.rip : 0;
+        r->compared_end = v->vmcb.rip;
+    }
 }
 
 bool records_add_event(struct vcpu *v, uint64_t from)
@@ -251,7 +294,9 @@ bool records_add_event(struct vcpu *v, uint64_t from)
     if (ends) {
         v->pmu.debugctl &= ~(uint64_t)DEBUGCTL_LBR;
         r->pair_on = false;
-        r->list_on &= form == FORM_ARCH || form == FORM_AMD;
+        r->list_on &= (form == FORM_ARCH || form == FORM_AMD) && !virt_quirks.dbends;
+        if (virt_quirks.dbends)
+            r->control &= ~(form == FORM_ARCH ? 1ul : AMD_ENABLE);
     }
     if (type == INJECT_SOFT_INT)
         from -= v->run.soft_length;

@@ -26,10 +26,13 @@ enum lbr_form { FORM_NONE, FORM_OLD, FORM_STACK, FORM_ARCH, FORM_AMD };
 
 enum { RECORDS_MAX = 32, RECORD_FROM = 0, RECORD_TO, RECORD_INFO, RECORD_FIELDS };
 struct records {
-    bool on, list_on, pair_on; /* branches are recorded now; derived by records_refresh() */
-    uint64_t top;              /* the index of the newest */
-    uint64_t select;           /* what is hidden */
-    uint64_t control, depth;   /* registers that some forms have; depth 0: the model's */
+    /* Derived by records_refresh(): whether branches are recorded now; how. */
+    bool on, list_on, pair_on, has_types;
+    uint64_t last, keep_from, wrong_from, keep_to, mark_to; /* last: of the ring's indices */
+    uint64_t top;                                           /* the index of the newest */
+    uint64_t select;                                        /* what is hidden */
+    uint64_t control, depth;         /* registers that some forms have; depth 0: the model's */
+    uint64_t compared, compared_end; /* where the last step was a comparison; quirk fused */
     uint64_t pair[4];
     uint64_t entries[RECORDS_MAX][RECORD_FIELDS];
 };
@@ -42,6 +45,11 @@ void records_add_step(struct vcpu *v, enum branch class, uint32_t effects);
  * off, and what that turns on has no entry of it: true, count_refresh() must follow. */
 bool records_add_event(struct vcpu *v, uint64_t from);
 void records_refresh(struct pmu *p);
+/* Empties the list; leaves it on, as firmware does with the quirk lbrleft. */
+void records_lose(struct pmu *p);
+void records_leave_on(struct pmu *p);
+/* Where a conditional branch is for the list, after the instruction that was stepped. */
+uint64_t records_from(const struct records *r, uint64_t from);
 /* On a PMI, if DEBUGCTL says so. */
 void records_freeze(struct pmu *p);
 /* Registers of the list, but for DEBUGCTL. False: #GP. */

@@ -29,7 +29,7 @@ bool model_write_debugctl(struct pmu *p, uint64_t value, uint64_t legal)
     if (virt_quirks.debugctl)
         value &= ~DEBUGCTL_IGNORED;
     bool records = p->model->lbr_depth || p->model->ops->vendor[0] == 'A';
-    if (value & ~((p->model->freezes ? legal : 0) | (records ? DEBUGCTL_LBR : 0)))
+    if (value & ~((p->model->freezes ? legal : 0) | (records ? DEBUGCTL_LBR : 0) | DEBUGCTL_BTF))
         return false;
     if (p->model->lbr_format == LBR_ARCHITECTURAL)
         value &= ~(uint64_t)DEBUGCTL_LBR; /* ignored */
@@ -88,8 +88,9 @@ void count_refresh(struct vcpu *v)
     if (virt_quirks.contend)
         contend_counters(p);
     records_refresh(p);
-    p->counting = pmi_left(p) != UINT64_MAX || p->records.on;
-    p->decoding[0] = p->decoding[1] = p->records.on;
+    bool branches = p->records.on || p->debugctl & DEBUGCTL_BTF;
+    p->counting = pmi_left(p) != UINT64_MAX || branches;
+    p->decoding[0] = p->decoding[1] = branches;
     p->instructions[0] = p->instructions[1] = false;
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         struct counter *c = &p->counters[i];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* With QEMU's instruction clock each iteration of a repeated string instruction counts. So, with
- * the boot option rep and while instructions are counted, code that has such instructions does not
- * run freely: blocks.c and steps execute it. Nested paging (nested.c) finds it. L: the token. */
+/* With QEMU's instruction clock each iteration of a repeated string instruction counts. So, while
+ * instructions are counted, code that has such instructions does not run freely: blocks.c and steps
+ * execute it. Nested paging (nested.c) finds it. A payload has that only with the boot option rep.
+ * L: the token. */
 #include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
@@ -13,16 +14,19 @@
 /* What executes in blocks after such a page, rather than with an exit to the next one; a step costs
  * as much as so many. */
 enum { STAYS = 400, STEP_COST = 200 };
+/* So many entries after a CPU counted instructions, nested paging ends. */
+enum { QUIET_MOST = 64 };
 #define FAULT_FETCH 16
 
 static bool wanted;
+static unsigned quiet = QUIET_MOST; /* L: the token; entries since a CPU counted instructions */
 
 BOOT_OPTIONS("rep");
 
 void rep_start(bool payload)
 {
-    wanted = boot_flag("rep");
-    if (payload && !wanted)
+    wanted = !payload || boot_flag("rep");
+    if (!wanted)
         print("# vpmu: a repeated string instruction counts its iterations while only "
               "instructions and cycles count; with the boot option rep it counts 1\n");
 }
@@ -46,7 +50,9 @@ void rep_enter(struct vcpu *v)
 {
     bool user = v->vmcb.cpl == 3 && !(v->vmcb.inject & INJECT_VALID);
     bool search = !virt_step && searches_code(v, user) && !v->step.active;
-    v->vmcb.nested_cr3 = nested_root(search);
+    bool counts = v->pmu.instructions[0] || v->pmu.instructions[1];
+    quiet = counts ? 0 : quiet + (quiet < QUIET_MOST);
+    v->vmcb.nested_cr3 = nested_root(search, quiet < QUIET_MOST);
     v->vmcb.nested_paging = v->vmcb.nested_cr3 != 0;
 }
 

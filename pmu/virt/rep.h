@@ -13,8 +13,8 @@ struct rep {
     unsigned stays; /* how much of other code does not either, until the next such page */
 };
 
-/* What runs with string instructions is some 50 times slower: so all runs freely, unless the boot
- * option `rep` says otherwise. For a payload a line says it. */
+/* What runs with string instructions is some 50 times slower. This kernel has next to none; of a
+ * payload all runs freely, unless the boot option `rep` says otherwise: a line says it. */
 void rep_start(bool payload);
 /* Whether such an instruction counts 1 in this ring now, rather than its iterations. */
 bool rep_counts_one(const struct vcpu *v, bool user);

@@ -7,6 +7,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"
 #include "pmu/virt/blocks.h"
+#include "pmu/virt/quirk.h"
 
 /* Host code that grows. */
 struct emitter {
@@ -332,7 +333,10 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     p->access |= load || store;
     p->store |= store;
     *ends = translate_instruction(p, e, &s, b, after);
-    b->branch = v->vmcb.rip;
+    b->branch = b->from = v->vmcb.rip;
+    if (virt_quirks.fused && b->compared && instruction_fuses(&s.i))
+        b->from = b->compared;
+    b->compared = instruction_compares(&s.i) ? v->vmcb.rip : 0;
     b->branch_class = i.branch;
     b->instructions++;
     b->length = (uint8_t)(b->length + s.size);

@@ -134,10 +134,16 @@ static inline NTSTATUS session_list(ULONG sub_class, TRACEHANDLE trace, const UL
                                   0x10 + count * (ULONG)sizeof *items);
 }
 
+/* Sub-class 0x13; 0x14 is a session_list. */
+static inline NTSTATUS session_branches(const struct session *s, ULONG options)
+{
+    return session_list(EventTraceLastBranchConfigurationInformation, s->trace, &options, 1);
+}
+
 /* --- What was read. --- */
 
 struct record {
-    const PERFINFO_TRACE_HEADER *header; /* NULL: no more */
+    const PERFINFO_TRACE_HEADER *header; /* NULL: no more; of events an EVENT_TRACE_HEADER */
     const WMI_BUFFER_HEADER *buffer;
     const ULONG64 *counters;
     const void *payload;
@@ -178,6 +184,13 @@ static inline struct record next_record(struct records *r)
             return none;
     }
     const PERFINFO_TRACE_HEADER *h = (const PERFINFO_TRACE_HEADER *)(const void *)r->at;
+    if (trace_record_is_event(h)) {
+        r->time = trace_record_time(h);
+        r->at += (trace_record_size(h) + 7u) & ~7u;
+        return (struct record){ h,    r->buffer,
+                                NULL, (const EVENT_TRACE_HEADER *)(const void *)h + 1,
+                                0,    trace_record_size(h) - (ULONG)sizeof(EVENT_TRACE_HEADER) };
+    }
     ULONG n = (h->Marker & TRACE_HEADER_PMC_COUNTERS_MASK) >> TRACE_HEADER_PMC_COUNTERS_SHIFT;
     ULONG head = (ULONG)sizeof *h + n * (ULONG)sizeof(ULONG64);
     if ((h->Marker & ~TRACE_HEADER_PMC_COUNTERS_MASK) !=
@@ -192,4 +205,32 @@ static inline struct record next_record(struct records *r)
     const ULONG64 *counters = (const ULONG64 *)(const void *)(h + 1);
     r->at += (h->Size + 7u) & ~7u;
     return (struct record){ h, r->buffer, counters, counters + n, n, h->Size - head };
+}
+
+/* The next record of branches after one of the hook, with its entries and their number; NULL: no
+ * more. It follows at once, and says that record's time and thread. */
+static inline const ETW_LAST_BRANCH *next_branches(struct records *all, USHORT hook,
+                                                   struct record *event, ULONG *count)
+{
+    static const GUID guid = LAST_BRANCH_GUID;
+    while ((*event = next_record(all)).header) {
+        if (trace_record_is_event(event->header) || event->header->HookId != hook)
+            continue;
+        struct record r = next_record(all);
+        if (!CHECK(r.header && trace_record_is_event(r.header)))
+            return NULL;
+        const EVENT_TRACE_HEADER *h = (const EVENT_TRACE_HEADER *)(const void *)r.header;
+        const ETW_LAST_BRANCH_RECORD *record = r.payload;
+        for (unsigned i = 0; i < sizeof guid; i++)
+            CHECK_EQ(((const UCHAR *)&h->Guid)[i], ((const UCHAR *)&guid)[i]);
+        CHECK_EQ(h->Class.Type, LAST_BRANCH_TYPE);
+        CHECK_EQ(h->Class.Version, LAST_BRANCH_VERSION);
+        CHECK_EQ(record->EventTimeStamp, event->header->TimeStamp);
+        CHECK_EQ(record->ThreadId, h->ThreadId);
+        CHECK_EQ(record->ProcessId, h->ProcessId);
+        CHECK_EQ((r.size - sizeof *record) % sizeof(ETW_LAST_BRANCH), 0);
+        *count = (ULONG)((r.size - sizeof *record) / sizeof(ETW_LAST_BRANCH));
+        return (const ETW_LAST_BRANCH *)(const void *)(record + 1);
+    }
+    return NULL;
 }

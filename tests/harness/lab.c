@@ -317,7 +317,10 @@ void lab_interrupt(struct lab_frame *frame, unsigned vector);
 void lab_interrupt(struct lab_frame *frame, unsigned vector)
 {
     _Static_assert(sizeof *frame == sizeof(struct interrupted), "the same");
-    if (vector == VECTOR_NMI)
+    bool kernels_gs = !(frame->cs & 3);
+    if (vector == VECTOR_NMI) /* it may interrupt lab_page_fault, which runs with ring 3's GS */
+        kernels_gs &= rdmsr(MSR_GS_BASE) >> 63;
+    if (vector == VECTOR_NMI && kernels_gs)
         thread_nmi((struct interrupted *)(void *)frame); /* this test may be the stuck one */
     if (vector == VECTOR_DB) {
         lab_caught.steps++;
@@ -326,7 +329,7 @@ void lab_interrupt(struct lab_frame *frame, unsigned vector)
     }
     lab_caught.pmis += vector == VECTOR_PMI;
     lab_caught.nmis += vector == VECTOR_NMI;
-    if (!(frame->cs & 3)) /* else GS is ring 3's */
+    if (kernels_gs)
         record(frame);
     if (vector == VECTOR_PMI)
         apic_eoi();
@@ -361,6 +364,7 @@ void lab_catch(void)
     lab_set_gate(VECTOR_PMI, lab_on_pmi);
     lab_set_gate(VECTOR_NMI, lab_on_nmi);
     lab_set_gate(VECTOR_DB, lab_on_step);
+    gates[VECTOR_DB].ist = 0;
     lab_caught = (struct lab_caught){ 0 };
     struct table_register mine = { sizeof gates - 1, (uint64_t)gates };
     lidt(&mine);

@@ -92,6 +92,7 @@ static void begin_steps(const struct step_window *window)
     sidt(&kernel_idt);
     memcpy(gates, (const void *)kernel_idt.base, sizeof gates);
     gate_set(&gates[EXC_DEBUG], (uint64_t)step_on_debug);
+    gates[EXC_DEBUG].ist = 0; /* it looks at the interrupted stack */
     lidt(&mine);
     write_dr0((uint64_t)window->from);
     write_dr7(DR7_ON);

@@ -61,7 +61,8 @@ sub header_records
         $begin->{maximum} // 0, $begin->{mode} // 1,
         $buffers, 1, 8, $end->{lost} & 0xffffffff, $begin->{frequency} / 1_000_000, 0, 0, 0;
     $header = substr($header, 0, 0x48) . "\0" x (0xf8 - 0x48)    # no time zone: UTC
-        . pack 'Q<3 V2', $begin->{boot}, $begin->{frequency}, $begin->{time}, 1, 0;
+        . pack 'Q<3 V2', $begin->{boot}, $begin->{frequency}, $begin->{time}, 1,
+        $end->{lost_buffers} // 0;
     my @masks = map { @$_ } @{ $begin->{mask} };
     $header .= utf16($begin->{session} // 'ntpmu export') . utf16($name);
     return system_record($begin->{tsc}, 2, 0x0000, $header)

@@ -12,7 +12,11 @@ use File::Path qw(make_path remove_tree);
 use Etl;
 
 use constant { BEGIN_TEXT => 1, BUFFER => 2, END_TEXT => 3, LONGEST => 64 << 20 };
-use constant { BUFFER_HEADER => 0x48, RECORD_HEADER => 0x10, STACK => 0x1820 };
+use constant { BUFFER_HEADER => 0x48, RECORD_HEADER => 0x10, STACK => 0x1820, EVENT_HEADER => 0x30,
+               BRANCHES => 0x10020, BRANCH => 0x18 };
+# Their event has no hook but a GUID and a type; BRANCHES is our number for it.
+my $branches = pack('V v v C8', 0x99134383, 0x5248, 0x43fc, 0x83, 0x4b, 0x52, 0x94, 0x54, 0xe7,
+                    0x5d, 0xf3);
 
 # --- The stream.
 
@@ -60,9 +64,11 @@ sub parse_buffer
     my $last = 0;
     for (my $at = BUFFER_HEADER; $at < $b{end};) {
         my ($marker, $length, $hook, $time) = unpack 'V v v Q<', substr $bytes, $at, RECORD_HEADER;
-        ($marker, $length, $hook, $time) = (0xc0110000, $marker & 0xffff, 0,
-                                            unpack 'x16 Q<', substr $bytes, $at, 24)
-            if $marker >> 16 == 0xc014; # a program's event
+        if ($marker >> 16 == 0xc014) { # a program's event, or branches
+            ($marker, $length) = (0xc0110000, $marker & 0xffff);
+            ($time, my $guid) = unpack 'x16 Q< a16', substr $bytes, $at, 40;
+            $hook = $guid eq $branches ? BRANCHES : 0;
+        }
         die "chunk $n: no record at byte $at\n"
             if !defined $time || $marker >> 16 != 0xc011 || $length < RECORD_HEADER
             || $at + $length > $b{end};
@@ -140,6 +146,7 @@ my %payload = (
     PERFINFO_LOG_TYPE_SAMPLED_PROFILE_SET_INTERVAL => 'PERFINFO_SAMPLED_PROFILE_CONFIG',
     PERFINFO_LOG_TYPE_IPI => 'PERFINFO_DPC_INFORMATION',
     PERFINFO_LOG_TYPE_STACKWALK => 'ETW_STACK_WALK', # and addresses
+    LAST_BRANCH_TYPE => 'ETW_LAST_BRANCH_RECORD',    # and branches
 );
 # Bits, sign, and base for numbers by their type.
 my %type = (CHAR => [8, 'true', 10], UCHAR => [8, 'false', 10], USHORT => [16, 'false', 10],
@@ -164,7 +171,8 @@ sub layouts
     }
     my %hook;
     for my $symbol (keys %payload) {
-        my ($id) = $text =~ /^#define $symbol (0x\w+)/m or die "$symbol is in no header\n";
+        my ($id) = $text =~ /^#define $symbol (\w+)/m or die "$symbol is in no header\n";
+        $id = sprintf '0x%x', BRANCHES if $symbol eq 'LAST_BRANCH_TYPE';
         my ($lines) = $text =~ /typedef struct [^{}]*_$payload{$symbol} \{([^}]*)\}/
             or die "$payload{$symbol} is in no header\n";
         my ($bytes, @fields) = 0;
@@ -175,33 +183,42 @@ sub layouts
                 $bytes += ($type{$type} // die "$type has no size\n")->[0] / 8;
             }
         }
-        $hook{ hex $id } = { name => $symbol =~ s/.*_LOG_TYPE_//r, bytes => $bytes,
+        $hook{ hex $id } = { name => $symbol =~ s/.*_LOG_TYPE_|_TYPE$//gr, bytes => $bytes,
                              structure => $payload{$symbol}, fields => \@fields };
     }
     $_->[1] eq 'StackProcess' and @$_ = ('USHORT', "$_->[1]; USHORT Depth")
         for @{ $hook{ +STACK }{fields} };
+    $_->[1] eq 'Reserved' and $_->[1] = 'Depth' for @{ $hook{ +BRANCHES }{fields} };
     return (\%hook, \%enum);
 }
 
 # --- The Common Trace Format.
 
-# How many addresses a record ends with.
-sub depth { return $_[0] == STACK ? ($_[1] - RECORD_HEADER - 0x10) / 8 : 0 }
+# How many addresses a record ends with, or branches.
+sub depth
+{
+    my ($hook, $length) = @_;
+    return ($length - RECORD_HEADER - 0x10) / 8 if $hook == STACK;
+    return $hook == BRANCHES ? ($length - EVENT_HEADER - 0x18) / BRANCH : 0;
+}
 
 # babeltrace2 warns about fields of an event's header that it does not know, so the hook's number
 # replaces the 8 bytes before each time stamp; the number of a stack's addresses stands in the upper
-# half of its process's id.
+# half of its process's id. Of the longer header of branches the same two numbers are left, and the
+# number of branches is in the last field before them.
 sub ctf_packet
 {
     my ($b) = @_;
-    my $bytes = substr $b->{bytes}, BUFFER_HEADER;
-    my ($end, $last) = (0, $b->{time});
+    my ($bytes, $end, $last) = ('', 0, $b->{time});
     for (@{ $b->{records} }) {
         my ($hook, $time, undef, undef, $at, $length) = @$_;
-        substr $bytes, $at - BUFFER_HEADER, 8, pack 'Q<', $hook;
-        substr $bytes, $at - BUFFER_HEADER + 0x1a, 2, pack 'v', depth($hook, $length)
-            if $hook == STACK;
-        ($end, $last) = ($at - BUFFER_HEADER + $length, $time);
+        my $header = $hook == BRANCHES ? EVENT_HEADER : RECORD_HEADER;
+        my $body = substr $b->{bytes}, $at + $header, $length - $header;
+        substr $body, 0x0a, 2, pack 'v', depth($hook, $length) if $hook == STACK;
+        substr $body, 0x14, 4, pack 'V', depth($hook, $length) if $hook == BRANCHES;
+        $bytes .= pack('Q<2', $hook, $time) . $body;
+        ($end, $last) = (length $bytes, $time);
+        $bytes .= "\0" x (-length($bytes) & 7);
     }
     return pack('V V Q<7', 0xc1fc1fc1, 0, $b->{time}, $last, 8 * (0x40 + $end),
                 8 * (0x40 + length $bytes), $b->{number}, $b->{lost}, $b->{cpu}) . $bytes;
@@ -218,6 +235,7 @@ sub ctf_metadata
         my $before = $counters{$id} //= $n;
         die "$h->{name}: $n counters, before $before\n" if $n != $before || $n && $n != @names;
         my $bytes = RECORD_HEADER + 8 * ($n + depth($id, $length)) + $h->{bytes};
+        $bytes = EVENT_HEADER + BRANCH * int(depth($id, $length)) + $h->{bytes} if $id == BRANCHES;
         die "$h->{name}: a record of $length bytes, which should have $bytes\n"
             if $length != $bytes;
     }
@@ -265,6 +283,9 @@ END
         $text .= "    fields := struct { /* $h->{structure} */\n"
             . join('', map { "        $_->[0] $_->[1];\n" } @{ $h->{fields} })
             . ($id == STACK ? "        PVOID Stack[Depth];\n" : '')
+            . ($id == BRANCHES
+               ? "        struct { PVOID From; PVOID To; ULONG64 Reserved; } Branches[Depth];\n"
+               : '')
             . "    };\n};\n";
     }
     return $text;

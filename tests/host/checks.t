@@ -10,6 +10,7 @@ use File::Basename 'dirname';
 use File::Path 'make_path';
 use File::Temp 'tempdir';
 use lib 'tests/host';
+use Contract;
 use Environment;
 
 Environment::forget(qw(BUILD CC UBSAN));
@@ -32,11 +33,10 @@ sub script { my ($name, $text) = @_; file($name, "#!/bin/sh\n# $spdx\n$text", 07
 
 # --- The tree.
 
-my %last_of = (VP => 90, TP => 100, HC => 48, KP => 32, PO => 74, ET => 60, LB => 12);
-my %cases_of = ('C-1' => 10, 'C-2a' => 14, 'C-2d' => 4, 'C-2e' => 10, 'C-2f' => 13, 'C-2g' => 7,
-                'C-2h' => 3, 'C-3' => 44);
-my @ids = ((map { my $f = $_; map { sprintf "$f-%02d", $_ } 1 .. $last_of{$f} } sort keys %last_of),
-           map { my $f = $_; map { "$f.$_" } 1 .. $cases_of{$f} } sort keys %cases_of);
+my ($last_of, $cases_of) = (\%Contract::last_of, \%Contract::cases_of);
+my @ids = ((map { my $f = $_; map { sprintf "$f-%02d", $_ } 1 .. $last_of->{$f} }
+                sort keys %$last_of),
+           map { my $f = $_; map { "$f.$_" } 1 .. $cases_of->{$f} } sort keys %$cases_of);
 
 sub list { return file('tests/list', join '', map { "$_\n" } @_) }
 sub mutants { file('tests/mutants/all', "# $spdx\n(\n" . join('', @_) . ")\n") }

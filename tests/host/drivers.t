@@ -189,6 +189,16 @@ system "x86_64-w64-mingw32-gcc-posix -O2 -w -isystem kernel/user/ddk"
     . " -o $build/packed.sys tests/samples/hello_driver.c -lntoskrnl -lhal -lgcc";
 check("DRIVER=$build/packed.sys PMU=none", 0, qr/\\Driver\\packed goes\n# PASS/);
 
+# Compiled as by Microsoft's compiler.
+system "clang --target=x86_64-pc-windows-msvc -O2 -Wall -Wextra -fms-extensions"
+    . " -Xclang -stack-protector -Xclang 2 -c -o $build/msvc.o tests/programs/msvc_driver.c";
+for ('', ",$aligned") {
+    system "x86_64-w64-mingw32-gcc-posix -shared -nostdlib -s -Wl,--subsystem,native,"
+        . "-e,GsDriverEntry,--exclude-all-symbols$_ -o $build/msvc.sys $build/msvc.o -lntoskrnl";
+    check("DRIVER=$build/msvc.sys PMU=none", 0,
+          qr/^tries 11 110 110, copied 8, own cookie\nmsvc_driver goes\n# PASS/m);
+}
+
 # What hangs says where each thread is and what it waits for; a driver's loop at DISPATCH_LEVEL is a
 # bug check.
 for my $way (

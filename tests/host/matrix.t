@@ -53,6 +53,7 @@ my @quirks = qw(
     intel-v4,sticky=32+33+55,debugctl=ignore
     intel-v5,condchg,ref=5,refrate,tsc=200000 amd-v2,nofence,v2status,v2bits=fault
     intel-v5,smi=1000:500 amd-v2,smi=300:1000,smi3 intel-v4,nmi=100
+    intel-v6,dbends,lbrleft intel-v5,lbrleft amd-ext,lbrleft amd-v2,fused,lbrlost,dbends
 );
 
 # What the named machines are made of.
@@ -211,7 +212,7 @@ my @machines = (
     ['no HPET: the virtual PMU steps',
      "QEMU_ARGS='-machine hpet=off' TESTS='exact*,pmu_rep.*,clock*'", 0,
      qr/^# vpmu: intel-v5: no HPET for the alarm: stepping/m],
-    ['each string instruction counts 1', "SMP=2 ARGS=rep TESTS='exact.strings,pmu_rep.*'", 0],
+    ['each string instruction counts 1', "SMP=2 ARGS=long TESTS='exact.strings,pmu_rep.*'", 0],
     ['microvm', "PMU=none QEMU_ARGS='-M microvm' TESTS='acpi*,clock*,sched*,smp*'", 77],
     ['microvm, virtual PMU', "QEMU_ARGS='-M microvm' TESTS='acpi*,exact*,pmu_rep.*'", 0],
     ['3 CPU', "SMP=3 ARGS=wrap TESTS='smp*,sched*,exact*,tp_switch*'", 0],
@@ -273,6 +274,8 @@ my @machines = (
     ['another TSC than 1 GHz, nothing gives it: says so',
      "ICOUNT=off PMU=none QEMU_ARGS='-machine pit=off,hpet=off,acpi=off' TESTS='clock*,sched*'",
      77, qr/^# clock: nothing here reports the TSC's rate: 1000 MHz is a guess/m],
+    ['NMIs during stepped handlers and page faults of a test, 2 CPU',
+     "PMU=intel-v1,ipc=6,nmi=143,noemul SMP=2 TESTS='pmu_edge*,pmu_exact.page_faults'", 0],
     ['interrupts of counters as NMIs, 4 CPU',
      "SMP=4 ARGS=pmi=nmi TESTS='profile_*,source_*,hal_*,etw_*'", 0],
     (map { ["$_, 4 CPU, owners, sources and profiles",

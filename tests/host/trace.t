@@ -12,7 +12,7 @@ use Environment;
 use EtlReader;
 
 my $build = ($ENV{BUILD} // 'build') . '/traces';
-Environment::forget(qw(EVENTS COUNTERS STACKS));
+Environment::forget(qw(EVENTS COUNTERS STACKS BRANCHES));
 make_path($build);
 
 sub save
@@ -145,6 +145,9 @@ ok(!eval { EtlReader::read_file("$build/damaged.etl") },
 is("$status $output", "0 # 4 events, 7 lost\n", 'events that the kernel lost are reported');
 like(`babeltrace2 $build/split 2>&1 >/dev/null`, qr/discarded 7 events/, 'by babeltrace2, too');
 is(EtlReader::read_file("$build/split.etl")->{header}{lost}, 7, 'and by the .etl');
+my @lossy = good_chunks(7);
+split_stream(join '', @lossy[0 .. 3], chunk(4, 3, sprintf "${end}lost_buffers 2\n", 7));
+is(EtlReader::read_file("$build/split.etl")->{header}{buffers_lost}, 2, 'with its lost buffers');
 ($status, $output) = split_stream(chunk(0, 1, $begin) . chunk(1, 3, $end =~ s/4/0/r =~ s/%d/0/r));
 is("$status $output", "0 # 0 events, 0 lost\n", 'a trace without events is one');
 ok(eval { EtlReader::read_file("$build/split.etl") }, 'whose .etl can be read') or diag($@);
@@ -343,7 +346,8 @@ sub rows { return map { [split] } $_[0] =~ /^# +((?:\d+|idle|export) +\d+(?: +\d
 # of it in ring 3, from its first instruction to its last. Between lies ntdll's beginning and end of
 # a thread: 2,300 instructions, more the more threads there are, and what a wait for the loader's
 # lock costs.
-for my $machine ('PMU=intel-v2', 'PMU=intel-v5 SMP=4', 'PMU=amd-v2 SMP=4') {
+for my $machine ('PMU=intel-v2', 'PMU=intel-v5 SMP=4', 'PMU=amd-v2 SMP=4',
+                 'PMU=intel-v5 SMP=64') {
     my ($output) = check($threads, "$machine EVENTS=cswitch COUNTERS=instructions:u",
                          'CONTEXTSWAP');
     my @profiled = $output =~ /^thread \d: (\d+) instructions/mg;
@@ -431,6 +435,12 @@ for my $name (qw(full ring)) {
            && $h->{mode} & ($name eq 'full' ? 1 : 2) && @times > 10_000,
        "$name.etl is of the size that was asked for") or diag(-s _, " @times[0 .. 2]");
 }
+# What came after the sequential file was full is lost, and counted. Each buffer of 16 KB has 679
+# records of 24 bytes, but for the last one of each CPU, which the session's stop ended.
+my ($lost, $in) = @{ $log{full}{header} }{qw(lost buffers_lost)};
+ok($in > 0 && $lost > 679 * ($in - 2) && $lost <= 679 * $in,
+   'what a full file has no space for is lost events, in lost buffers')
+    or diag("$lost lost in $in buffers");
 my ($full_end, $ring_begin) = map { my $hooks = $log{$_}{records}; my @t = sort { $a <=> $b }
         map { $_->{time} } grep { $_->{hook} == 0xf33 } @$hooks; $_ eq 'full' ? $t[-1] : $t[0] }
     qw(full ring);
@@ -456,6 +466,12 @@ refused_trace('PMU=none EVENTS=cswitch COUNTERS=instructions', 'there is no PMU'
 refused_trace('PMU=none EVENTS= COUNTERS=', 'no events are asked for');
 refused_trace('PMU=none EVENTS=cswitch COUNTERS= STACKS=ready', 'stacks of ready need that event');
 refused_trace('PMU=none EVENTS=cswitch COUNTERS= STACKS=other', 'no event is called other');
+refused_trace('PMU=intel-v6 EVENTS=cswitch COUNTERS= BRANCHES=ready',
+              'branches of ready need that event');
+refused_trace('PMU=none EVENTS=cswitch COUNTERS= BRANCHES=cswitch',
+              'a processor has no list of last branches');
+refused_trace('PMU=amd-v2 EVENTS=cswitch COUNTERS= BRANCHES=cswitch,calls',
+              'leaves nothing out like that');
 refused_trace('PMU=none EVENTS=cswitch,nonsense COUNTERS=', 'no event is called nonsense');
 refused_trace('PMU=none EVENTS=pmc COUNTERS=', 'pmc samples by the counters');
 refused_trace('PMU=intel-v2 EVENTS=cswitch COUNTERS=nonsense', 'no counter called nonsense');

@@ -7,7 +7,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/trap.h"
 #include "tests/harness/user.h"
-#include "tests/pmu/lbr_list.h"
+#include "tests/harness/lbr_list.h"
 
 enum { VECTOR_PF = 14, VECTOR_STOP = 0x81, VECTOR_START = 0x82 };
 #define ALL_CLASSES (((1u << PMU_HIDE_COUNT) - 1) & ~(1u << PMU_HIDE_KERNEL | 1u << PMU_HIDE_USER))
@@ -89,6 +89,8 @@ TEST(
             run_in_ring3(1u << ring);
     }
     test_run_anywhere();
+    if (lbr_ring_rule)
+        test_note("a branch between rings is hidden by the ring in which it %s", lbr_ring_rule);
 }
 
 LAB_TEST(lbr, off, "while it is off nothing changes [LB-04]")

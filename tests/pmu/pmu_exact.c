@@ -5,7 +5,6 @@
 #include "hal/hal.h"
 #include "hal/smp.h"
 #include "kernel/base/bits.h"
-#include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/ke/process.h"
@@ -19,7 +18,6 @@
 #include "tests/ring3/ring3.h"
 #include "tests/harness/user.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/vpmu.h"
 
 #define OVERFLOWS_AFTER 50000ul /* instructions of ring 3, of 100,000 and a process's begin */
 
@@ -298,7 +296,7 @@ static uint64_t strings[2][ELEMENTS]; /* zeros; several pages */
 
 #define NO_DEVICE 0x80 /* port of POST codes */
 #define REPEATED(name, end, value, code)                                                           \
-    static void name(uint64_t n)                                                                   \
+    __attribute__((section(".repeated"))) static void name(uint64_t n)                             \
     {                                                                                              \
         uint64_t *to = strings[0] + (end), *from = strings[1] + (end), a = (value);                \
         asm volatile(code                                                                          \
@@ -329,8 +327,6 @@ LAB_EACH(pmu_rep, each_counting_instructions,
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
-    if (vpmu_present() && !vpmu_steps() && !boot_flag("rep"))
-        SKIP("the virtual PMU counts REP's iterations unless it steps or has the option rep");
     static const struct {
         void (*code)(uint64_t);
         unsigned step;

@@ -238,7 +238,7 @@ static void overflow_inside(void)
 {
     depth++;
     deepest = depth > deepest ? depth : deepest;
-    if (lab_caught.pmis == 1) {
+    if (lab_caught.pmis == 1 && depth == 1) { /* not in an NMI that comes meanwhile */
         pmu_take_overflow();
         apic_write_pmi_lvt(VECTOR_PMI);
         apic_eoi(); /* the handler's own finds nothing in service */

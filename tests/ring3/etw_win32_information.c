@@ -39,8 +39,8 @@ static ULONG sampled(TRACEHANDLE session, const ULONG *sources, ULONG bytes)
 TEST_USER(etw_win32, other_classes,
           "classes that do not concern counters, or the other direction, are not supported")
 {
-    static const uint32_t set =
-        1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 8 | 1u << 9 | 1u << 24 | 1u << 26 | 1u << 28;
+    static const uint32_t set = 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 8 | 1u << 9 |
+                                3u << 20 | 1u << 24 | 1u << 26 | 1u << 28;
     static const uint32_t query =
         1u << 3 | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 22 | 1u << 25 | 1u << 27;
     ULONG64 bytes[8] = { 0 };

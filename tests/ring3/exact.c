@@ -164,13 +164,15 @@ static void write_string_code(uint8_t *to, const uint8_t *data, uint8_t op, unsi
     append(&to, down ? "\xfc\x5f\x5e\xc3" : "\x5f\x5e\xc3", 3 + down);
 }
 
-/* Zeros are compared with zeros: REPE goes on to the end, REPNE stops at once. */
-static void run_strings(HANDLE profile, uint8_t *code, uint8_t *data, uint64_t empty)
+/* Zeros are compared with zeros: REPE goes on to the end, REPNE stops at once. Of all there is each
+ * `every`-th. */
+static void run_strings(HANDLE profile, uint8_t *code, uint8_t *data, uint64_t empty,
+                        unsigned every)
 {
     static const uint8_t ops[] = { 0xa4, 0xa6, 0xaa, 0xac, 0xae };
     static const unsigned counts[] = { 0, 1, 700, STRINGS_LONG };
     uint64_t switches = 0;
-    for (unsigned i = 0; i < FORMS * ARRAY_SIZE(ops) * ARRAY_SIZE(counts); i++) {
+    for (unsigned i = 0; i < FORMS * ARRAY_SIZE(ops) * ARRAY_SIZE(counts); i += every) {
         unsigned form = i % FORMS, n = counts[i / FORMS % ARRAY_SIZE(counts)];
         unsigned page = form & CHANGES ? CODE_PAGES - 1 : 1 + i % (CODE_PAGES - 2);
         uint8_t *at = code + page * RING3_PAGE - i / 2 % CODE_MOST;
@@ -194,7 +196,7 @@ void user_exact_strings(uint64_t how)
         return;
     for (unsigned i = 0; i < CODE_PAGES; i++)
         ring3_protect(code + i * RING3_PAGE, PAGE_EXECUTE_READWRITE);
-    run_strings(profile, code, data, empty);
+    run_strings(profile, code, data, empty, (unsigned)how);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 

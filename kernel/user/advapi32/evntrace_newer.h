@@ -4,12 +4,33 @@
 #pragma once
 #include <evntrace.h>
 
+#define TraceLbrConfigurationInfo 20
+#define TraceLbrEventListInfo 21
 #define TraceMaxPmcCounterQuery 22
 #define TraceStackCachingInfo 24
 #define TracePmcCounterOwners 25
 #define TraceUnifiedStackCachingInfo 26
 #define TracePmcSessionInformation 27
 #define TraceContextRegisterInfo 28
+
+/* What a list of branches leaves out, and what makes it a call stack. */
+typedef ULONG TRACE_LBR_CONFIGURATION;
+typedef enum EVNTRACE_LBR_FLAGS {
+    EVNTRACE_LBR_FILTER_NONE = 0x0,
+    EVNTRACE_LBR_FILTER_KERNEL = 0x1,
+    EVNTRACE_LBR_FILTER_USER = 0x2,
+    EVNTRACE_LBR_FILTER_JCC = 0x4,
+    EVNTRACE_LBR_FILTER_NEAR_REL_CALL = 0x8,
+    EVNTRACE_LBR_FILTER_NEAR_IND_CALL = 0x10,
+    EVNTRACE_LBR_FILTER_NEAR_RET = 0x20,
+    EVNTRACE_LBR_FILTER_NEAR_IND_JMP = 0x40,
+    EVNTRACE_LBR_FILTER_NEAR_REL_JMP = 0x80,
+    EVNTRACE_LBR_FILTER_FAR_BRANCH = 0x100,
+    EVNTRACE_LBR_CALLSTACK_ENABLE = 0x200,
+    EVNTRACE_LBR_SAMPLED = 0x400
+} EVNTRACE_LBR_FLAGS;
+ULONG TraceConfigureLastBranchRecord(TRACEHANDLE TraceId, TRACE_LBR_CONFIGURATION LbrConfiguration,
+                                     const CLASSIC_EVENT_ID *Events, ULONG EventCount);
 
 typedef struct {
     BOOLEAN Enabled;
@@ -25,5 +46,7 @@ static const GUID ThreadGuid __attribute__((
     unused)) = { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } };
 static const GUID PerfInfoGuid __attribute__((
     unused)) = { 0xce1dbfb4, 0x137e, 0x4da6, { 0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc } };
+static const GUID LastBranchGuid __attribute__((
+    unused)) = { 0x99134383, 0x5248, 0x43fc, { 0x83, 0x4b, 0x52, 0x94, 0x54, 0xe7, 0x5d, 0xf3 } };
 static const GUID StackWalkGuid __attribute__((
     unused)) = { 0xdef2fe46, 0x7bd6, 0x4b80, { 0xbd, 0x94, 0xf5, 0x7f, 0xe2, 0x0d, 0x0c, 0xe3 } };

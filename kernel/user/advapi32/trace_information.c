@@ -59,20 +59,52 @@ static ULONG set_sources(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE sessio
     return set_event_list(which, session, sources, length / sizeof *sources);
 }
 
-/* Unknown event classes are left out, as in Windows. */
+/* The hooks of events, and their number. Unknown event classes are left out, as in Windows. */
+static ULONG hooks_of(const CLASSIC_EVENT_ID *events, ULONG count, ULONG hooks[STACKS_MAX])
+{
+    ULONG found = 0;
+    for (ULONG i = 0; i < count; i++)
+        for (unsigned g = 0; g < ARRAYSIZE(groups); g++)
+            if (memcmp(&events[i].EventGuid, groups[g].guid, sizeof(GUID)) == 0)
+                hooks[found++] = (ULONG)groups[g].group << 8 | events[i].Type;
+    return found;
+}
+
 static ULONG set_events(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session,
                         const CLASSIC_EVENT_ID *events, ULONG length, ULONG most)
 {
-    ULONG hooks[STACKS_MAX], count = 0;
+    ULONG hooks[STACKS_MAX];
     if (length % sizeof *events || length / sizeof *events > most)
         return ERROR_INCORRECT_SIZE;
     if (length ? !events : which != EventTraceStackTracingInformation)
         return ERROR_INVALID_PARAMETER;
-    for (ULONG i = 0; i < length / sizeof *events; i++)
-        for (unsigned g = 0; g < ARRAYSIZE(groups); g++)
-            if (memcmp(&events[i].EventGuid, groups[g].guid, sizeof(GUID)) == 0)
-                hooks[count++] = (ULONG)groups[g].group << 8 | events[i].Type;
-    return set_event_list(which, session, hooks, count);
+    return set_event_list(which, session, hooks, hooks_of(events, length / sizeof *events, hooks));
+}
+
+static ULONG set_branch_options(TRACEHANDLE session, const ULONG *options, ULONG length)
+{
+    if (length != sizeof *options)
+        return ERROR_BAD_LENGTH;
+    if (!options)
+        return ERROR_INVALID_PARAMETER;
+    return set_event_list(EventTraceLastBranchConfigurationInformation, session, options, 1);
+}
+
+/* ERROR_INVALID_PARAMETER: no events, more than four, none of a known class, or not a system
+ * logger; otherwise as TraceSetInformation's classes 20 and 21. Source: Microsoft's page, which
+ * says nothing of codes. */
+ULONG TraceConfigureLastBranchRecord(TRACEHANDLE TraceId, TRACE_LBR_CONFIGURATION LbrConfiguration,
+                                     const CLASSIC_EVENT_ID *Events, ULONG EventCount)
+{
+    ULONG hooks[STACKS_MAX], count;
+    if (!Events || !EventCount || EventCount > ETW_MAX_LBR_EVENTS)
+        return ERROR_INVALID_PARAMETER;
+    count = hooks_of(Events, EventCount, hooks);
+    if (!count)
+        return ERROR_INVALID_PARAMETER;
+    ULONG error = set_branch_options(TraceId, &LbrConfiguration, sizeof LbrConfiguration);
+    return error ? error
+                 : set_event_list(EventTraceLastBranchEventListInformation, TraceId, hooks, count);
 }
 
 static ULONG set_group_masks(TRACEHANDLE session, const PERFINFO_GROUPMASK *masks, ULONG length)
@@ -122,7 +154,7 @@ static ULONG set_profile_interval(TRACEHANDLE session, const TRACE_PROFILE_INTER
     return set_trace_information(&info, sizeof info);
 }
 
-/* Classes 3, 4, 5, 6, 8, 9, 24, 26, 28; others ERROR_NOT_SUPPORTED.
+/* Classes 3, 4, 5, 6, 8, 9, 20, 21, 24, 26, 28; others ERROR_NOT_SUPPORTED.
  * 3  ERROR_INCORRECT_SIZE: not whole CLASSIC_EVENT_IDs, or more than 256; none: no more stacks;
  *    ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_INVALID_PARAMETER: not a system logger;
  *    ERROR_NOT_SUPPORTED: an event of a known class that is not recorded here
@@ -137,6 +169,12 @@ static ULONG set_profile_interval(TRACEHANDLE session, const TRACE_PROFILE_INTER
  *    none, or none known; ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_WMI_ALREADY_ENABLED: a second time
  * 9  ERROR_INCORRECT_SIZE: not whole ULONGs, or more than TraceMaxPmcCounterQuery allows;
  *    ERROR_INVALID_PARAMETER: none; the others as for 6 and 8
+ * 20 ERROR_BAD_LENGTH; ERROR_INVALID_PARAMETER: no flags, unknown ones, a call stack without calls
+ *    or returns, or not a system logger; ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_PRIVILEGE_NOT_HELD: no
+ *    SeSystemProfilePrivilege; ERROR_NOT_SUPPORTED: a processor without a list, or whose list
+ *    cannot do that; ERROR_BUSY: another session has the lists; ERROR_WMI_ALREADY_ENABLED: they run
+ * 21 ERROR_INCORRECT_SIZE: not whole ULONGs, hooks, or more than four;
+ *    ERROR_INVALID_PARAMETER: none; the others as for 20
  * 24, 26, 28  ERROR_BAD_LENGTH; ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_INVALID_PARAMETER: not a system
  *    logger; ERROR_NOT_SUPPORTED: stack caching, or registers, are to be turned on
  * All: ERROR_ACCESS_DENIED; ERROR_NOACCESS: the kernel cannot read TraceInformation. */
@@ -162,6 +200,11 @@ ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS Informatio
     case TracePmcCounterListInfo:
         return set_sources(EventTraceProfileCounterListInformation, SessionHandle, TraceInformation,
                            InformationLength, most_counters());
+    case TraceLbrConfigurationInfo:
+        return set_branch_options(SessionHandle, TraceInformation, InformationLength);
+    case TraceLbrEventListInfo:
+        return set_sources(EventTraceLastBranchEventListInformation, SessionHandle,
+                           TraceInformation, InformationLength, ETW_MAX_LBR_EVENTS);
     case TraceStackCachingInfo:
         return set_stack_caching(EventTraceStackCachingInformation, SessionHandle, TraceInformation,
                                  InformationLength);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For the tests of last-branch records: runs a program with the list on, and compares. */
-#include "tests/pmu/lbr_list.h"
+#include "tests/harness/lbr_list.h"
 #include "hal/apic.h"
 #include "kernel/trap.h"
 
@@ -77,16 +77,19 @@ static unsigned find_difference(const struct pmu_branch list[], unsigned depth,
     return n;
 }
 
+const char *lbr_ring_rule;
+
 /* Which of its rings hides a branch between two the manuals do not say: either is right. */
 void lbr_check_list(const struct lbr_row rows[], uint32_t hidden)
 {
     struct pmu_branch list[PMU_BRANCHES_MAX];
     const struct lbr_row *wanted = &nothing;
     unsigned depth = pmu_branches_read(branches_here(), list);
-    if (find_difference(list, depth, rows, hidden, true, &wanted) == depth)
-        return;
+    bool source = find_difference(list, depth, rows, hidden, true, &wanted) == depth;
     unsigned n = find_difference(list, depth, rows, hidden, false, &wanted);
-    if (n == depth)
+    if (source != (n == depth))
+        lbr_ring_rule = source ? "begins" : "ends";
+    if (source || n == depth)
         return;
     struct lbr_row named = name_branch(rows, &list[n]);
     test_note("filter %x, entry %u:", hidden, n);

@@ -14,7 +14,7 @@ struct lbr_row {
     uint64_t class; /* as PMU_HIDE_JCC and so on */
 };
 extern const struct lbr_row lbr_program_rows[], lbr_user_rows[], lbr_trap_rows[], lbr_calls_rows[],
-    lbr_returns_rows[], lbr_deep_rows[];
+    lbr_only_calls_rows[], lbr_returns_rows[], lbr_deep_rows[];
 extern void lbr_program(uint64_t unused), lbr_trap(uint64_t unused), lbr_calls(uint64_t unused),
     lbr_returns(uint64_t unused), lbr_deep(uint64_t unused);
 extern void lbr_on_int3(void), lbr_on_int80(void), lbr_on_undefined(void), lbr_on_page_fault(void),
@@ -46,6 +46,9 @@ void lbr_catch_exceptions(void);
 void lbr_run(void (*program)(uint64_t), struct pmu_gate gate);
 /* The list is as the rows say that the filter lets through. */
 void lbr_check_list(const struct lbr_row rows[], uint32_t hidden);
+/* In which of its rings a branch "begins" or "ends" that the filter hid; NULL: neither list had
+ * shown it. */
+extern const char *lbr_ring_rule;
 /* lbr_program, from an empty list. */
 void lbr_check_program(uint32_t hidden);
 unsigned lbr_count_rows(const struct lbr_row rows[]);

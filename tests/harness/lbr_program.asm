@@ -3,7 +3,8 @@
 %include "kernel/base/registers.inc"
 %include "tests/harness/branches.inc"
 extern lab_measured_call, lab_measured_return
-section .text
+; Away from other code, as it has a repeated string instruction.
+section .repeated progbits alloc exec nowrite align=16
 
 ; void lbr_program(uint64_t unused): branches of all classes. An interrupt must be pending; it comes
 ; before n21.
@@ -194,12 +195,18 @@ lbr_user_rows:
     taken i18, user_n18, FAR_
     taken user_stop, lbr_on_stop, FAR_
     dq 0, 0, 0, 0, 0
-global lbr_calls_rows, lbr_returns_rows, lbr_deep_rows
+global lbr_calls_rows, lbr_only_calls_rows, lbr_returns_rows, lbr_deep_rows
 lbr_calls_rows:
     taken lab_measured_call, lbr_calls, IND_CALL
     taken c2, d2, REL_CALL
     taken c4, d4, REL_CALL
     taken c5, d5, IND_CALL
+    dq 0, 0, 0, 0, 0
+lbr_only_calls_rows:
+    taken c1, d1, REL_CALL
+    taken c2, d2, REL_CALL
+    taken c3, d1, REL_CALL
+    taken c4, d4, REL_CALL
     dq 0, 0, 0, 0, 0
 lbr_returns_rows:
     taken c6, d6, REL_CALL

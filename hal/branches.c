@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* Who has the lists of last branches of pmu/branches.c: a trace session, or else threads with a
+ * debugger, each while it runs. A filter has the same bits as Windows' flags and as LBR_SELECT; a
+ * call stack needs jumps and far branches hidden, which is added here. Sources: Microsoft's page
+ * for TraceConfigureLastBranchRecord; SDM volume 3, "Filtering of Last Branch Records". */
+#include "hal/branches.h"
+#include "kernel/base/assert.h"
+#include "pmu/branches.h"
+
+_Static_assert(HAL_BRANCHES_FILTER == (1u << PMU_HIDE_COUNT) - 1, "the bits of the filter");
+_Static_assert(HAL_BRANCHES_CALL_STACK == PMU_CALL_STACK, "the bits of the filter");
+_Static_assert(HAL_BRANCHES_MAX == PMU_BRANCHES_MAX, "the longest list");
+#define NOT_OF_STACKS                                                                              \
+    (1u << PMU_HIDE_JCC | 1u << PMU_HIDE_IND_JMP | 1u << PMU_HIDE_REL_JMP | 1u << PMU_HIDE_FAR)
+
+static bool claimed; /* atomic; by a session */
+static struct pmu_gate gates[MAX_CPUS];
+
+static const struct pmu_branches *of_this_cpu(void) { return pmu_branches_of(pmu_here()); }
+static bool is_claimed(void) { return __atomic_load_n(&claimed, __ATOMIC_ACQUIRE); }
+
+/* --- Threads. --- */
+
+uint64_t hal_branches_watch(bool record, bool step)
+{
+    return is_claimed() ? 0 : pmu_branches_watch(of_this_cpu(), record, step);
+}
+
+void hal_branches_stop(void)
+{
+    if (!is_claimed())
+        pmu_branches_stop(of_this_cpu());
+}
+
+struct hal_branch hal_branches_last(uint64_t below)
+{
+    if (is_claimed()) /* the list has others' branches */
+        return (struct hal_branch){ 0, 0 };
+    struct pmu_branch branch = pmu_branches_last(of_this_cpu(), below);
+    return (struct hal_branch){ branch.from, branch.to };
+}
+
+struct hal_branch hal_branches_exception(void)
+{
+    struct pmu_branch branch = pmu_branches_exception(of_this_cpu());
+    return (struct hal_branch){ branch.from, branch.to };
+}
+
+/* --- Sessions. --- */
+
+bool hal_branches_can(uint32_t hidden)
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        const struct pmu_branches *b = pmu_branches_of(pmu_of(cpu));
+        if (!b->depth || (hidden && b->form == PMU_BRANCHES_OLD) ||
+            (hidden & HAL_BRANCHES_CALL_STACK && !b->call_stack))
+            return false;
+    }
+    return true;
+}
+
+bool hal_branches_claim(void) { return !__atomic_exchange_n(&claimed, true, __ATOMIC_ACQ_REL); }
+
+void hal_branches_release(void)
+{
+    ASSERT(is_claimed());
+    __atomic_store_n(&claimed, false, __ATOMIC_RELEASE);
+}
+
+void hal_branches_end(void)
+{
+    pmu_branches_stop(of_this_cpu());
+    pmu_branches_clear(of_this_cpu());
+}
+
+void hal_branches_begin(uint32_t hidden)
+{
+    if (hidden & HAL_BRANCHES_CALL_STACK)
+        hidden |= NOT_OF_STACKS;
+    hal_branches_end();
+    gates[cpu_number()] = pmu_branches_gate(of_this_cpu(), hidden);
+    hal_branches_resume();
+}
+
+void hal_branches_pause(void)
+{
+    const struct pmu_gate *gate = &gates[cpu_number()];
+    wrmsr(gate->msr, gate->off);
+}
+
+void hal_branches_resume(void)
+{
+    const struct pmu_gate *gate = &gates[cpu_number()];
+    wrmsr(gate->msr, gate->on);
+}
+
+unsigned hal_branches_take(struct hal_branch list[HAL_BRANCHES_MAX])
+{
+    struct pmu_branch all[PMU_BRANCHES_MAX];
+    unsigned depth = pmu_branches_read(of_this_cpu(), all), n = 0;
+    for (unsigned i = 0; i < depth; i++)
+        if (all[i].from || all[i].to)
+            list[n++] = (struct hal_branch){ all[i].from, all[i].to };
+    pmu_branches_clear(of_this_cpu());
+    return n;
+}

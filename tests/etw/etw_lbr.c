@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* Branches before events: who may have the lists of branches, and what is in the records. */
+#include "hal/branches.h"
+#include "hal/clock.h"
+#include "kernel/base/bits.h"
+#include "kernel/ke/etw_session.h"
+#include "kernel/profiling/profile.h"
+#include "tests/harness/etw.h"
+#include "tests/harness/kernel.h"
+
+#define NO_LOGGER 0x1234
+#define HIDDEN_KERNEL 1u
+#define HIDDEN_USER 2u
+#define ONLY_INDIRECT_CALLS (HAL_BRANCHES_FILTER & ~(HIDDEN_KERNEL | 0x10u))
+#define ADDRESS 0x5ca1ab1e /* of a service, by which the test knows its own records */
+
+static const ULONG hooks[] = { PERFINFO_LOG_TYPE_SYSCALL_ENTER, PERFINFO_LOG_TYPE_CONTEXTSWAP,
+                               PERFINFO_LOG_TYPE_SAMPLED_PROFILE, PERFINFO_LOG_TYPE_READY_THREAD,
+                               PERFINFO_LOG_TYPE_IPI };
+
+static NTSTATUS branch_events(const struct session *s, const ULONG *list, ULONG count)
+{
+    return session_list(EventTraceLastBranchEventListInformation, s->trace, list, count);
+}
+
+static bool start_other(struct session *s, const char *name, ULONG mode)
+{
+    struct session_info d;
+    session_describe(&d, name);
+    d.info.LogFileMode = mode;
+    *s = (struct session){ 0, NULL, 0 };
+    bool started = CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
+    s->trace = d.info.Wnode.HistoricalContext;
+    return started;
+}
+
+TEST(etw_lbr, refusals,
+     "options and events of a list of branches that are wrong, too many, or of no session are "
+     "refused, and so are all where a processor has no list [ET-61 ET-62]")
+{
+    struct session s, plain, none = { NO_LOGGER, NULL, 0 };
+    ULONG unknown = 0x0525, class = EventTraceLastBranchConfigurationInformation;
+    NTSTATUS there = hal_branches_can(0) ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED;
+    REQUIRE(start_other(&s, "one", SESSION_MODE));
+    REQUIRE(start_other(&plain, "plain", EVENT_TRACE_REAL_TIME_MODE));
+    CHECK_STATUS(session_branches(&none, 0), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(branch_events(&none, hooks, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(session_branches(&plain, 0), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(branch_events(&plain, hooks, 1), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_list(class, s.trace, hooks, 0), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(session_list(class, s.trace, hooks, 2), STATUS_INFO_LENGTH_MISMATCH);
+    for (unsigned bit = 11; bit < 32; bit++)
+        CHECK_STATUS(session_branches(&s, 1u << bit), STATUS_INVALID_PARAMETER);
+    for (unsigned bit = 3; bit <= 5; bit++) /* a call stack without calls, or without returns */
+        CHECK_STATUS(session_branches(&s, HAL_BRANCHES_CALL_STACK | 1u << bit),
+                     STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_branches(&s, ETW_LBR_SAMPLED), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(branch_events(&s, hooks, 0), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(branch_events(&s, hooks, 5), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(branch_events(&s, &unknown, 1), STATUS_NOT_SUPPORTED);
+    for (unsigned bit = 0; bit <= 9; bit++)
+        CHECK_STATUS(session_branches(&s, 1u << bit),
+                     hal_branches_can(1u << bit) ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(branch_events(&s, hooks, 4), there);
+    CHECK_STATUS(session_branches(&s, 0), there                 ? there
+                                          : hal_branches_can(1) ? STATUS_WMI_ALREADY_ENABLED
+                                                                : STATUS_SUCCESS);
+    CHECK_EQ(session_stop(&plain), 0);
+    CHECK_EQ(session_stop(&s), 0);
+    CHECK_STATUS(branch_events(&s, hooks, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
+}
+
+TEST(etw_lbr, one_owner,
+     "one session at a time has the lists: another is busy until it stops; lists that run are not "
+     "changed; the layout of ETW_LBR_SUPPORT is that of Windows 11 [ET-63]")
+{
+    struct session one, two;
+    bool there = hal_branches_can(0);
+    CHECK_EQ(sizeof(ETW_LBR_SUPPORT), 0x14);
+    CHECK_EQ(offsetof(ETW_LBR_SUPPORT, HookId), 0x0c);
+    REQUIRE(start_other(&one, "one", SESSION_MODE) && start_other(&two, "two", SESSION_MODE));
+    CHECK_STATUS(branch_events(&two, hooks, 1), there ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
+    for (unsigned i = 0; i < 2 && there; i++) {
+        CHECK_STATUS(session_branches(&one, 0), STATUS_SUCCESS);
+        CHECK_STATUS(session_branches(&two, 0), STATUS_DEVICE_BUSY);
+        CHECK(!hal_branches_claim());
+        CHECK_EQ(hal_branches_last(UINT64_MAX).from, 0);
+        CHECK_STATUS(branch_events(&one, hooks, 4), STATUS_SUCCESS);
+        CHECK_STATUS(branch_events(&one, hooks, 4), STATUS_WMI_ALREADY_ENABLED);
+        CHECK_STATUS(session_branches(&one, 0), STATUS_WMI_ALREADY_ENABLED);
+        CHECK_EQ(session_stop(&one), 0);
+        CHECK(hal_branches_claim());
+        CHECK_STATUS(session_branches(&two, 0), STATUS_DEVICE_BUSY);
+        hal_branches_release();
+        REQUIRE(start_other(&one, "one", SESSION_MODE));
+    }
+    CHECK_STATUS(session_branches(&two, 0), there ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
+    CHECK_EQ(session_stop(&one), 0);
+    CHECK_EQ(session_stop(&two), 0);
+}
+
+static __attribute__((noinline)) void first(void) { __asm__ volatile(""); }
+static __attribute__((noinline)) void second(void) { __asm__ volatile("nop"); }
+static __attribute__((noinline)) void third(void) { __asm__ volatile("nop; nop"); }
+static void (*const called[])(void) = { first, second, third };
+
+/* Two records, of which the second has what was called since the first. At IPI_LEVEL. */
+static void call_between(void *unused)
+{
+    (void)unused;
+    uint64_t flags = read_flags();
+    cli();
+    etw_syscall_enter(ADDRESS);
+    for (unsigned i = 0; i < ARRAY_SIZE(called); i++)
+        __atomic_load_n(&called[i], __ATOMIC_RELAXED)();
+    etw_syscall_enter(ADDRESS + 1);
+    write_flags(flags);
+}
+
+TEST(etw_lbr, whole_lists,
+     "on every processor the record after an event has all branches since the event before that "
+     "are not left out, the newest first, and nothing of others [ET-64]")
+{
+    struct session s;
+    uint8_t *bytes;
+    ULONG count = 0, seen = 0;
+    struct record event;
+    const ETW_LAST_BRANCH *entries;
+    if (!hal_branches_can(ONLY_INDIRECT_CALLS)) {
+        struct session refused;
+        REQUIRE(start_other(&refused, "one", SESSION_MODE));
+        CHECK_STATUS(session_branches(&refused, ONLY_INDIRECT_CALLS), STATUS_NOT_SUPPORTED);
+        CHECK_EQ(session_stop(&refused), 0);
+        return;
+    }
+    REQUIRE(session_begin(&s, &bytes));
+    CHECK_STATUS(session_branches(&s, ONLY_INDIRECT_CALLS), STATUS_SUCCESS);
+    CHECK_STATUS(branch_events(&s, hooks, 1), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&s, PERF_SYSCALL, 0), STATUS_SUCCESS);
+    smp_call(SMP_ALL, call_between, NULL);
+    struct records all = session_drain(&s, bytes);
+    while ((entries = next_branches(&all, (USHORT)hooks[0], &event, &count)) != NULL) {
+        const PERFINFO_SYSCALL_ENTER_DATA *enter = event.payload;
+        if ((uint64_t)enter->SysCallAddr != ADDRESS + 1)
+            continue;
+        seen++;
+        CHECK_EQ(count, ARRAY_SIZE(called));
+        for (ULONG i = 0; i < count && i < ARRAY_SIZE(called); i++) {
+            CHECK_EQ(entries[i].To, (uint64_t)called[ARRAY_SIZE(called) - 1 - i]);
+            CHECK(entries[i].From - (uint64_t)call_between < 512);
+            CHECK_EQ(entries[i].Reserved, 0);
+        }
+    }
+    CHECK_EQ(seen, cpu_count);
+    session_end(&s, bytes);
+}
+
+#define STEPS 10u
+#define STEP_NS 5000000u
+
+static void spin(uint64_t ns)
+{
+    for (uint64_t until = clock_ns() + ns; clock_ns() < until;)
+        __asm__ volatile("pause");
+}
+
+TEST(etw_lbr, samples,
+     "1,000 samples a second of all processors together, each with its branches: none is lost, and "
+     "each has a list [ET-65]")
+{
+    struct session s;
+    uint8_t *bytes;
+    ULONG count = 0, seen = 0, interval = 0;
+    struct record event;
+    if (!hal_branches_can(0)) {
+        REQUIRE(start_other(&s, "one", SESSION_MODE));
+        CHECK_STATUS(branch_events(&s, hooks + 2, 1), STATUS_NOT_SUPPORTED);
+        CHECK_EQ(session_stop(&s), 0);
+        return;
+    }
+    REQUIRE(session_begin(&s, &bytes));
+    CHECK_STATUS(NtQueryIntervalProfile(ProfileTime, &interval), STATUS_SUCCESS);
+    CHECK_STATUS(NtSetIntervalProfile(10000 * cpu_count, ProfileTime), STATUS_SUCCESS);
+    CHECK_STATUS(session_branches(&s, 0), STATUS_SUCCESS);
+    CHECK_STATUS(branch_events(&s, hooks + 2, 1), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&s, PERF_PROFILE, 0), STATUS_SUCCESS);
+    for (unsigned i = 0; i <= STEPS; i++) {
+        ULONG n = 0;
+        if (i < STEPS)
+            spin(STEP_NS);
+        else
+            CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
+        CHECK_STATUS(session_flush(&s), STATUS_SUCCESS);
+        CHECK_STATUS(session_read(&s, bytes, SESSION_BYTES, &n), STATUS_SUCCESS);
+        struct records all = records_of(bytes, n);
+        for (; next_branches(&all, (USHORT)hooks[2], &event, &count); seen++)
+            CHECK(count > 0 && count <= HAL_BRANCHES_MAX);
+    }
+    /* The timer does not stand still while the virtual PMU reads a list, the clock does. */
+    CHECK_RANGE(seen, STEPS * STEP_NS / 1000000 - 5, 8 * STEPS * STEP_NS / 1000000);
+    test_note("%u samples in 50 ms, each with a list", seen);
+    CHECK_STATUS(NtSetIntervalProfile(interval, ProfileTime), STATUS_SUCCESS);
+    session_end(&s, bytes);
+}

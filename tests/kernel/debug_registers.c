@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Debug registers of threads: what the CPU's lists of branches have to do with it. */
+#include "pmu/branches.h"
+#include "tests/harness/kernel.h"
+#include "tests/harness/peek.h"
+#include "tests/harness/vpmu.h"
+#include "tests/ring3/debug.h"
+
+#define LAST_BRANCH 0x100u
+#define TRACE_BRANCH 0x200u
+#define BTF 2u
+
+static void check_walk(uint64_t dr7, uint64_t recorded, bool by_branch)
+{
+    uint64_t values[4] = { 0 };
+    struct process *process = user_process();
+    REQUIRE(process != NULL);
+    struct thread *thread =
+        user_thread("debugged", process, (uint64_t)user_debug_walk, dr7, cpu_set_one(cpu_number()));
+    user_wait(thread);
+    CHECK(user_read(process, values, (uint64_t)user_values, sizeof values));
+    CHECK_EQ(values[0], recorded | (by_branch ? BTF : 0));
+    CHECK_EQ(values[1], recorded);
+    CHECK_EQ(values[2], recorded);
+    if (!by_branch)
+        CHECK_EQ(values[3], 0);
+    CHECK_EQ(peek(process, &user_reads), !by_branch);
+    user_finish(process, thread);
+}
+
+TEST(debug_registers, last_branch,
+     "with LE a step has the branch that led there, where the CPU has records of any form; without "
+     "it and elsewhere none [DR-05]")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        const struct pmu_branches *b = pmu_branches_of(pmu_here());
+        check_walk(0, 0, false);
+        check_walk(LAST_BRANCH, b->depth || b->pair, false);
+    }
+    test_run_anywhere();
+}
+
+TEST(
+    debug_registers, branch_steps,
+    "with GE steps go from branch to branch, where DEBUGCTL keeps the bit for that; elsewhere from "
+    "instruction to instruction [DR-06]")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        const struct pmu_branches *b = pmu_branches_of(pmu_here());
+        check_walk(TRACE_BRANCH, 0, b->steps_branches);
+        check_walk(TRACE_BRANCH | LAST_BRANCH, b->depth || b->pair, b->steps_branches);
+        CHECK(b->steps_branches || !vpmu_present());
+    }
+    test_run_anywhere();
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* The quirks of the virtual PMU that change lists of branches: there if their words are on, and not
+ * if they are off. */
+#include "tests/harness/vpmu.h"
+#include "tests/harness/lbr_list.h"
+
+#define FORMAT_TSX 4u
+#define SIGN (UINT64_C(1) << 60)
+#define BIT_61 (UINT64_C(1) << 61)
+#define AMD_VALID (UINT64_C(1) << 63)
+#define AMD_SPECULATIVE (UINT64_C(1) << 62)
+#define PAIR 0x1dbu
+
+static unsigned form(void) { return branches_here()->form; }
+
+VPMU_TEST(vpmu_quirks, lbrsign,
+          "FROM[62:61] without TSX must be the sign's where software writes them, else they may be "
+          "anything")
+{
+    const struct pmu_branches *b = branches_here();
+    if (b->form != PMU_BRANCHES_STACK || b->format != FORMAT_TSX)
+        SKIP("the list has no bits of TSX");
+    uint64_t address = KERNEL_VMA;
+    CHECK_EQ(wrmsr_fault(b->from, address & ~BIT_61), vpmu_quirk("lbrsign") ? LAB_GP_FAULT : 0);
+    CHECK_EQ(wrmsr_fault(b->from, address), 0);
+    CHECK(address & SIGN);
+    lbr_check_program(0);
+}
+
+static void wait_in_hlt(void)
+{
+    uint64_t end = clock_ns() + 3 * (uint64_t)sched_tick_ns();
+    KIRQL old = irql_current();
+    irql_lower(PASSIVE_LEVEL);
+    while (clock_ns() < end)
+        asm volatile("sti\n\thlt");
+    irql_raise(old);
+}
+
+VPMU_TEST(vpmu_quirks, lbrlost, "HLT empties the list where the quirk says so, else it stays")
+{
+    struct pmu_branch list[PMU_BRANCHES_MAX];
+    SKIP_WITHOUT_BRANCHES();
+    lbr_check_program(0);
+    wait_in_hlt();
+    pmu_branches_read(branches_here(), list);
+    CHECK_EQ(!list[0].from, vpmu_quirk("lbrlost"));
+    if (form() == PMU_BRANCHES_ARCH)
+        CHECK_EQ(cpuid(0x1c, 0).eax >> 30 & 1, vpmu_quirk("lbrlost"));
+}
+
+VPMU_TEST(vpmu_quirks, lbrleft,
+          "a list that firmware left on is reported and off, and none is else")
+{
+    const struct pmu_branches *b = branches_here();
+    bool there = b->depth || !lab_is_intel();
+    CHECK_EQ(b->left_on, there && vpmu_quirk("lbrleft"));
+    if (there)
+        CHECK_EQ(lab_rdmsr(DEBUGCTL) & 1, 0);
+    if (b->depth)
+        CHECK_EQ(lab_rdmsr(b->control) & b->enable, 0);
+}
+
+VPMU_TEST(vpmu_quirks, dbends,
+          "#DB ends a list that DEBUGCTL does not start where the quirk says so, else it goes on")
+{
+    SKIP_WITHOUT_BRANCHES();
+    if (branches_here()->control == DEBUGCTL)
+        SKIP("DEBUGCTL starts the list");
+    const struct pmu_branches *b = branches_here();
+    struct pmu_gate gate = pmu_branches_gate(b, 0);
+    lab_catch();
+    wrmsr(gate.msr, gate.on);
+    lab_steps(lab_loop, 1);
+    uint64_t kept = lab_rdmsr(gate.msr);
+    wrmsr(gate.msr, gate.off);
+    lab_release();
+    CHECK_EQ(kept & b->enable, vpmu_quirk("dbends") ? 0 : b->enable);
+}
+
+/* A branch that is taken where the model's predictor has always seen it not taken. */
+static __attribute__((noinline)) void mispredict(uint64_t taken)
+{
+    asm volatile("1: mov %0, %%rax\n\tadd $-1, %%rax\n\tjnc 2f\n\tjmp 3f\n2: nop\n3:"
+                 :
+                 : "r"(taken)
+                 : "rax", "cc");
+}
+
+VPMU_TEST(vpmu_quirks, wrongpath,
+          "after a mispredicted branch AMD's list has an entry of a wrong path where the quirk "
+          "says so, which is no branch, and else none")
+{
+    const struct pmu_branches *b = branches_here();
+    struct pmu_branch list[PMU_BRANCHES_MAX];
+    if (b->form != PMU_BRANCHES_AMD)
+        SKIP("no such list of branches");
+    unsigned wrong = 0, speculative = 0, mispredicted = 0;
+    uint32_t all_but_jcc = ((1u << PMU_HIDE_COUNT) - 1) & ~(3u | 1u << PMU_HIDE_JCC);
+    struct pmu_gate gate = pmu_branches_gate(b, all_but_jcc);
+    pmu_branches_clear(b);
+    for (unsigned i = 0; i < 12; i++)
+        lab_measure(&gate, mispredict, i % 4 != 0);
+    for (unsigned i = 0; i < b->depth; i++) {
+        uint64_t state = lab_rdmsr(b->to + i * b->stride);
+        wrong += state & AMD_SPECULATIVE && !(state & AMD_VALID);
+        speculative += state & AMD_SPECULATIVE && state & AMD_VALID;
+    }
+    unsigned kept = pmu_branches_read(b, list);
+    for (unsigned i = 0; i < kept; i++)
+        mispredicted += list[i].mispredicted;
+    CHECK(mispredicted);
+    CHECK_EQ(kept, b->depth - wrong);
+    CHECK_EQ(wrong, vpmu_quirk("wrongpath") ? mispredicted : 0);
+    CHECK_EQ(speculative, wrong);
+}
+
+extern char lbr_compared[], lbr_compared_jump[];
+static __attribute__((noinline)) void compare(uint64_t n)
+{
+    asm volatile("cmp $0, %0\n"
+                 "lbr_compared: test %0, %0\n"
+                 "lbr_compared_jump: jz 1f\n"
+                 "nop\n1:"
+                 :
+                 : "r"(n)
+                 : "cc");
+}
+
+VPMU_TEST(vpmu_quirks, fused,
+          "a branch after a comparison is in AMD's list at the comparison where the quirk says so, "
+          "else at its own address")
+{
+    const struct pmu_branches *b = branches_here();
+    struct pmu_branch list[PMU_BRANCHES_MAX];
+    if (b->form != PMU_BRANCHES_AMD)
+        SKIP("no such list of branches");
+    struct pmu_gate gate =
+        pmu_branches_gate(b, ((1u << PMU_HIDE_COUNT) - 1) & ~(3u | 1u << PMU_HIDE_JCC));
+    pmu_branches_clear(b);
+    lab_measure(&gate, compare, 0);
+    pmu_branches_read(b, list);
+    CHECK_EQ(list[0].from, (uint64_t)(vpmu_quirk("fused") ? lbr_compared : lbr_compared_jump));
+    CHECK_EQ(list[1].from, 0);
+}
