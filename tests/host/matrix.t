@@ -185,7 +185,7 @@ my @machines = (
              . (/(smi|nmi)/ ? "vpmu_quirks.$1" : 'vpmu_quirks\*,measured.traps'), 0,
             shown($_)] } @quirks),
     ['interrupts of samples are lost, and no sample',
-     "PMU=zen3,lostpmi=8 TESTS='profile_sampling*,etw_samples*'", 0,
+     "PMU=zen3,lostpmi=8 ARGS=long TESTS='profile_sampling*,etw_samples*'", 0,
      qr/^# \d+ samples, of which [1-9]\d* of overflows whose interrupt was lost$/m],
     ['SMIs while exits are measured',
      'PMU=amd-zen5,exitcost=527,smi=881:3365 SMP=2 TESTS=measured.exits', 0],

@@ -149,6 +149,11 @@ static void go_on_elsewhere(void)
     }
     NTSTATUS status = ZwContinue(c, (BOOLEAN)fuzz_below(2));
     PUT_RIGHT();
+    if (!fuzz_refused() && c->ContextFlags == CONTEXT_DEBUG_REGISTERS) {
+        context.Dr7 = 0; /* a list of branches that stays on is slow */
+        ZwContinue(&context, FALSE);
+        PUT_RIGHT();
+    }
     FUZZ_ANSWER(fuzz_refused() ? status : STATUS_SUCCESS); /* else RAX is the context's */
 }
 
