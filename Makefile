@@ -298,7 +298,8 @@ RING3_SYMBOLS += $(or $(PROGRAM_EXE),$(PROGRAM))
 debug: all
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' GDB=$(GDB_PORT) setsid tests/run & \
 	gdb -q $(BUILD)/ntpmu.elf $(RING3_SYMBOLS:%=-ex 'add-symbol-file %') \
-	    -ex 'target remote :$(GDB_PORT)' -ex 'hbreak kernel_main' -ex continue $(GDB_ARGS); \
+	    -ex 'set tcp connect-timeout 60' -ex 'target remote :$(GDB_PORT)' \
+	    -ex 'hbreak kernel_main' -ex continue $(GDB_ARGS); \
 	kill $$! 2>/dev/null || :
 
 # A make that a script starts has jobs of its own.
