@@ -41,10 +41,11 @@ struct addresses {
 };
 
 struct user_walk {
-    uint64_t pc, r[16];        /* registers by their numbers */
-    uint64_t base, end;        /* the image that pc is in, or was */
-    uint32_t table, count;     /* its functions: RVA, number */
-    uint32_t from, to, unwind; /* the function found last: RVAs */
+    uint64_t pc, r[16];  /* registers by their numbers */
+    uint64_t base, size; /* the image that pc is in, or was */
+    uint64_t table;      /* where its functions are, and how many */
+    uint32_t count;
+    uint32_t from, length, unwind; /* the function found last: RVAs */
 };
 
 static bool add_address(struct addresses *to, uint64_t address)
@@ -71,8 +72,9 @@ static void walk_kernel(const struct thread *thread, uint64_t rbp, struct addres
     }
 }
 
-/* Reads what lies in ring 3 at an address below USER_END, or goes to the label. */
-#define PEEK_UNCHECKED(address, value, absent)                                                     \
+/* Reads what lies in ring 3, or goes to the label. In an image an address is its base, which is
+ * below USER_END, and a few times 4 GB: nothing of ring 0 lies there. Those of stacks are any. */
+#define READ(address, value, absent)                                                               \
     asm goto("1: mov (%[at]),%[read]\n" FIXUP("1b", "%l[" #absent "]")                             \
              : [read] "=r"(value)                                                                  \
              : [at] "r"(address)                                                                   \
@@ -83,9 +85,9 @@ static void walk_kernel(const struct thread *thread, uint64_t rbp, struct addres
 static inline __attribute__((always_inline)) bool peek(uint64_t at, uint64_t *value)
 {
     uint64_t read = 0;
-    if (at > USER_END - sizeof read)
+    if (at >> 63)
         return false;
-    PEEK_UNCHECKED(at, read, absent);
+    READ(at, read, absent);
     *value = read;
     return true;
 absent:
@@ -100,58 +102,56 @@ static bool pop(struct user_walk *w, uint64_t *value)
 }
 
 /* The image is the next one below: its headers lie at its base. */
-static bool find_image(struct user_walk *w)
+static __attribute__((noinline)) bool find_image(struct user_walk *w)
 {
     uint64_t base = w->pc & ~0xfffful, value, header;
-    if (w->pc >= w->base && w->pc < w->end)
-        return true;
     for (unsigned i = 0; i < IMAGE_MOST; i++, base -= 0x10000) {
         if (!base || !peek(base, &value))
             return false;
         if ((value & 0xffff) != 0x5a4d) /* MZ */
             continue;
-        if (!peek(base + 0x3c, &value))
-            return false;
+        READ(base + 0x3c, value, absent);
         header = base + (uint32_t)value;
-        if (!peek(header, &value) || (uint32_t)value != 0x4550 || /* PE */
-            !peek(header + 0x50, &value) || w->pc - base >= (uint32_t)value)
+        READ(header, value, absent);
+        if ((uint32_t)value != 0x4550) /* PE */
             return false;
+        READ(header + 0x50, value, absent);
         w->base = base;
-        w->end = base + (uint32_t)value;
-        if (!peek(header + 0xa0, &value)) /* the exception directory */
-            return false;
-        w->table = (uint32_t)value;
+        w->size = (uint32_t)value;
+        READ(header + 0xa0, value, absent); /* the exception directory */
+        w->table = base + (uint32_t)value;
         w->count = (uint32_t)(value >> 32) / 12;
-        w->from = w->to = 0;
-        return true;
+        w->length = 0;
+        return w->pc - base < w->size;
     }
+absent:
     return false;
 }
 
-/* Most of a walk's instructions are here: the table is checked once, then each step of the search
- * reads the begin of a function alone. */
-static bool find_function(struct user_walk *w)
+/* Each step of the search reads the begin of a function alone. */
+static __attribute__((noinline)) bool find_function(struct user_walk *w, uint32_t rva)
 {
-    uint32_t rva = (uint32_t)(w->pc - w->base), left = w->count, begin;
-    uint64_t entry = w->base + w->table, rest;
-    if (rva >= w->from && rva < w->to)
-        return true;
-    if (!left || entry + 12ul * left > USER_END)
+    uint64_t entry = w->table, left = w->count, half, range;
+    uint32_t begin, unwind;
+    if (!left)
         return false;
-    while (left > 1) {
-        uint64_t middle = entry + 12ul * (left / 2);
-        PEEK_UNCHECKED(middle, begin, absent);
+    while ((half = left / 2)) {
+        uint64_t middle = entry + 12 * half;
+        READ(middle, begin, absent);
         entry = rva >= begin ? middle : entry;
-        left -= left / 2;
+        left -= half;
     }
-    PEEK_UNCHECKED(entry, begin, absent);
-    if (!peek(entry + 4, &rest) || rva < begin || rva >= (uint32_t)rest)
-        return false;
+    READ(entry, range, absent);
+    READ(entry + 8, unwind, absent);
+    begin = (uint32_t)range;
+    w->length = (uint32_t)(range >> 32) - begin;
+    if (rva - begin >= w->length || unwind & 1) /* shares another's data: no compiler makes it */
+        goto absent;
     w->from = begin;
-    w->to = (uint32_t)rest;
-    w->unwind = (uint32_t)(rest >> 32);
-    return !(w->unwind & 1); /* one that shares another's data: no compiler makes it */
+    w->unwind = unwind;
+    return true;
 absent:
+    w->length = 0;
     return false;
 }
 
@@ -169,13 +169,18 @@ static unsigned slots_of(uint64_t code)
     }
 }
 
-/* Undoes an operation: a slot and the three after it. Offsets count from `frame`; `head` is the
- * first word of the unwind data. */
-static bool undo(struct user_walk *w, uint64_t code, uint64_t frame, uint64_t head)
+/* What the offsets of a part count from, whose first word is `head`. */
+static uint64_t frame_of(const struct user_walk *w, uint64_t rsp, uint64_t head)
+{
+    return head >> 24 & 15 ? w->r[head >> 24 & 15] - (head >> 24 & 0xf0) : rsp;
+}
+
+/* Undoes an operation that is rare: a slot and the three after it. */
+static __attribute__((noinline)) bool undo(struct user_walk *w, uint64_t code, uint64_t frame,
+                                           uint64_t head)
 {
     unsigned n = code >> 12 & 15;
     switch ((enum operation)(code >> 8 & 15)) {
-    case PUSH_REGISTER: return pop(w, &w->r[n]);
     case ALLOCATE_LARGE:
         w->r[RSP] += n ? code >> 16 & 0xffffffff : 8 * (code >> 16 & 0xffff);
         return true;
@@ -187,52 +192,61 @@ static bool undo(struct user_walk *w, uint64_t code, uint64_t frame, uint64_t he
     }
 }
 
-/* Undoes the operations of one part of a prologue that stand before `offset`; most are pushes and
- * small blocks. */
-static bool undo_part(struct user_walk *w, uint64_t at, uint64_t end, uint32_t offset,
-                      uint64_t head)
+/* Goes to the first operation of a prologue that stands before `offset`, as all after it do. */
+static __attribute__((noinline)) uint64_t skip_later(uint64_t at, uint64_t end, uint32_t offset)
 {
-    uint64_t code, frame = w->r[RSP];
-    if (head >> 24 & 15)
-        frame = w->r[head >> 24 & 15] - (head >> 24 & 0xf0);
-    if (end > USER_END - sizeof code)
-        return false;
-    while (at < end) {
-        PEEK_UNCHECKED(at, code, absent);
-        bool done = (uint8_t)code <= offset;
+    uint64_t code;
+    for (; at < end; at += 2 * slots_of(code)) {
+        READ(at, code, absent);
+        if ((uint8_t)code <= offset && (code & 0xf00) != EPILOGUE << 8)
+            return at;
+    }
+absent:
+    return end;
+}
+
+/* Undoes the operations of one part of a prologue; most are pushes and small blocks. */
+static inline __attribute__((always_inline)) bool undo_part(struct user_walk *w, uint64_t at,
+                                                            uint64_t end, uint64_t head)
+{
+    uint64_t code, rsp = w->r[RSP], frame = frame_of(w, rsp, head);
+    for (; at < end; at += 2) {
+        READ(at, code, absent);
         if (!(code & 0xf00)) {
-            if (done && !pop(w, &w->r[code >> 12 & 15]))
+            if (!peek(rsp, &w->r[code >> 12 & 15]))
                 return false;
-            at += 2;
+            rsp += 8;
         } else if ((code & 0xf00) == ALLOCATE_SMALL << 8) {
-            w->r[RSP] += done ? 8 * (code >> 12 & 15) + 8 : 0;
-            at += 2;
-        } else if (done && !undo(w, code, frame, head)) {
-            return false;
+            rsp += 8 * (code >> 12 & 15) + 8;
         } else {
-            at += 2 * slots_of(code);
+            w->r[RSP] = rsp;
+            if (!undo(w, code, frame, head))
+                return false;
+            rsp = w->r[RSP];
+            at += 2 * slots_of(code) - 2;
         }
     }
+    w->r[RSP] = rsp;
     return true;
 absent:
     return false;
 }
 
-/* Undoes the prologue up to `offset`, and all of the function's other parts. */
-static bool undo_prologue(struct user_walk *w, uint64_t head, uint32_t offset)
+/* The other parts of a function, whose first part's data are at `at`. */
+static __attribute__((noinline)) bool undo_chained(struct user_walk *w, uint64_t at, uint64_t head)
 {
-    uint64_t rva = w->unwind, next;
-    for (unsigned part = 0; part < PARTS_MOST; part++) {
-        uint64_t at = w->base + rva + 4, codes = head >> 16 & 255;
-        if (!undo_part(w, at, at + 2 * codes, offset, head))
+    uint64_t next;
+    for (unsigned part = 1; part < PARTS_MOST; part++) {
+        READ(at + 2 * ((head >> 16 & 255) + (head >> 16 & 1)) + 4, next, absent);
+        at = w->base + (next >> 32);
+        READ(at, head, absent);
+        at += 4;
+        if (!undo_part(w, at, at + 2 * (head >> 16 & 255), head))
             return false;
         if (!(head >> 3 & UNW_CHAINED))
             return true;
-        if (!peek(at + 2 * ((codes + 1) & ~1ul) + 4, &next) || !peek(w->base + (next >> 32), &head))
-            return false;
-        rva = next >> 32;
-        offset = ~0u;
     }
+absent:
     return false;
 }
 
@@ -246,7 +260,7 @@ static bool begins_epilogue(uint32_t code)
 }
 
 /* What is left of an epilogue, up to its RET. Otherwise nothing changes. */
-static bool finish_epilogue(struct user_walk *w)
+static __attribute__((noinline)) bool finish_epilogue(struct user_walk *w)
 {
     uint64_t at = w->pc, code;
     if (!peek(at, &code) || !begins_epilogue((uint32_t)code))
@@ -276,24 +290,35 @@ static bool finish_epilogue(struct user_walk *w)
     return true;
 }
 
-/* To the caller. Only the first function, where the thread stands, can be in its prologue, in an
- * epilogue, or a leaf. */
-static bool step_out(struct user_walk *w, bool first)
+/* Undoes what the function has done up to `offset`. Only where the thread stands, `first`, can that
+ * be less than its prologue, or its epilogue have begun. */
+static inline __attribute__((always_inline)) bool undo_function(struct user_walk *w, bool first,
+                                                                uint32_t offset)
 {
-    uint64_t head, before = w->r[RSP];
-    if (!find_image(w))
+    uint64_t head, data = w->base + w->unwind, at = data + 4, end;
+    READ(data, head, absent);
+    end = at + 2 * (head >> 16 & 255);
+    if (first && offset < (head >> 8 & 255))
+        at = skip_later(at, end, offset);
+    else if (first && finish_epilogue(w))
+        return true;
+    return undo_part(w, at, end, head) &&
+           (!(head >> 3 & UNW_CHAINED) || undo_chained(w, data + 4, head));
+absent:
+    return false;
+}
+
+/* To the caller. A function without data is a leaf, and only the first. */
+static inline __attribute__((always_inline)) bool step_out(struct user_walk *w, bool first)
+{
+    uint64_t before = w->r[RSP];
+    if (w->pc - w->base >= w->size && !find_image(w))
         return false;
-    if (find_function(w)) {
-        uint32_t offset = (uint32_t)(w->pc - w->base) - w->from;
-        if (!peek(w->base + w->unwind, &head))
-            return false;
-        bool in_body = offset >= (head >> 8 & 255);
-        if (!(first && in_body && finish_epilogue(w)) && !undo_prologue(w, head, offset))
-            return false;
-    } else if (!first) {
+    uint32_t rva = (uint32_t)(w->pc - w->base);
+    bool found = rva - w->from < w->length || find_function(w, rva);
+    if (found ? !undo_function(w, first, rva - w->from) : !first)
         return false;
-    }
-    return pop(w, &w->pc) && w->pc && w->pc < USER_END && w->r[RSP] > before;
+    return pop(w, &w->pc) && w->pc - 1 < USER_END - 1 && w->r[RSP] > before;
 }
 
 static void walk_user(const struct thread *thread, uint64_t pc, struct addresses *to)
