@@ -57,7 +57,9 @@ static void add_module(struct boot_info *info, uint32_t start, uint32_t end, con
 static void add_memory(struct boot_info *info, uint64_t start, uint64_t size, uint32_t type)
 {
     size = size > -start && start ? -start : size;
-    if (type == 1 && size && info->memory_count < BOOT_MEMORY_MAX)
+    if (size && info->map_count < BOOT_MEMORY_MAX)
+        info->map[info->map_count++] = (struct boot_range){ start, size, type };
+    if (type == BOOT_RAM && size && info->memory_count < BOOT_MEMORY_MAX)
         info->memory[info->memory_count++] = (struct boot_memory){ start, size };
 }
 
@@ -108,8 +110,8 @@ static void read_mb1(struct boot_info *info, const struct mb1_info *mb)
     if (mb->flags & MB1_HAS_MAP) {
         read_mb1_map(info, mb);
     } else if (mb->flags & MB1_HAS_MEMORY) {
-        add_memory(info, 0, (uint64_t)mb->mem_lower << 10, 1);
-        add_memory(info, 1 << 20, (uint64_t)mb->mem_upper << 10, 1);
+        add_memory(info, 0, (uint64_t)mb->mem_lower << 10, BOOT_RAM);
+        add_memory(info, 1 << 20, (uint64_t)mb->mem_upper << 10, BOOT_RAM);
     }
 }
 

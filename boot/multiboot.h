@@ -8,9 +8,11 @@
 #define MB1_BOOT_MAGIC 0x2badb002
 #define MB2_BOOT_MAGIC 0x36d76289
 #define MB1_HAS_MEMORY (1u << 0)
+#define MB1_HAS_DEVICE (1u << 1)
 #define MB1_HAS_LINE (1u << 2)
 #define MB1_HAS_MODULES (1u << 3)
 #define MB1_HAS_MAP (1u << 6)
+#define MB1_HAS_NAME (1u << 9)
 
 struct mb1_info {
     uint32_t flags, mem_lower, mem_upper, boot_device, cmdline, mods_count, mods_addr, syms[4];

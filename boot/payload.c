@@ -6,6 +6,7 @@
 #include "boot/multiboot.h"
 #include "boot/space.h"
 #include "kernel/base/print.h"
+#include "kernel/base/string.h"
 
 #define HEADER_MAGIC 0x1badb002u
 #define HEADER_SEARCH 8192
@@ -15,7 +16,15 @@
 #define ELF_MAGIC 0x464c457fu
 #define PT_LOAD 1
 #define HIGHEST (1ul << 32) /* the virtual PMU reads its guest's memory up to here */
-#define PAYLOAD_MAP_MAX (BOOT_MEMORY_MAX + 1)
+
+static const char loader_name[] = "ntpmu";
+
+/* What the guest is told, where QEMU's loader puts it: a guest may map only low memory at first. As
+ * there, an image that lies here takes its place. */
+#define LOW 0x9000u
+#define LOW_MAP_MAX 53
+#define LOW_STRINGS (BOOT_MODULES_MAX * BOOT_LINE_MAX)
+#define DEVICE_UNKNOWN 0x8000ffffu /* the first disk */
 
 struct header {
     uint32_t magic, flags, checksum, header_addr, load_addr, load_end_addr, bss_end_addr,
@@ -50,15 +59,16 @@ struct segment64 {
     uint64_t offset, vaddr, paddr, filesz, memsz, align;
 };
 
-struct mb1_full_info {
-    struct mb1_info start;
-    uint32_t drives[2], config, loader_name;
+struct low {
+    struct mb1_map_entry map[LOW_MAP_MAX];
+    uint64_t unused;
+    struct mb1_info info;
+    uint32_t drives[2], config, loader_name; /* of info */
+    struct mb1_module modules[BOOT_MODULES_MAX];
+    char strings[LOW_STRINGS + sizeof loader_name];
 };
-
-static struct mb1_full_info info;
-static struct mb1_map_entry map[PAYLOAD_MAP_MAX];
-static struct mb1_module modules[BOOT_MODULES_MAX];
-static const char loader_name[] = "ntpmu";
+_Static_assert(offsetof(struct low, info) == 0x500, "where QEMU's loader has it");
+#define LOW_ADDRESS(member) (LOW + (uint32_t)offsetof(struct low, member))
 
 static const struct header *find_header(const uint8_t *image, uint32_t size)
 {
@@ -135,38 +145,52 @@ static bool load_elf(const struct boot_info *boot, const uint8_t *image, uint32_
     return true;
 }
 
-static void add_map(const struct space_range *r)
+static void make_map(struct low *low)
 {
-    unsigned n = info.start.mmap_length / sizeof map[0];
-    if (n == PAYLOAD_MAP_MAX)
-        return;
-    map[n] = (struct mb1_map_entry){ sizeof map[0] - sizeof map[0].size, r->start,
-                                     r->end - r->start, r->type };
-    info.start.mmap_length += sizeof map[0];
+    struct mb1_info *info = &low->info;
+    struct space_range r;
+    unsigned n;
+    for (n = 0; n < LOW_MAP_MAX && space_range(n, &r); n++) {
+        low->map[n] = (struct mb1_map_entry){ sizeof low->map[0] - sizeof low->map[0].size, r.start,
+                                              r.end - r.start, r.type };
+        if (r.type == BOOT_RAM && r.start == 0)
+            info->mem_lower = (uint32_t)(r.end >> 10);
+        if (r.type == BOOT_RAM && r.start == 1 << 20)
+            info->mem_upper = (uint32_t)((r.end - r.start) >> 10);
+    }
+    info->mmap_addr = LOW_ADDRESS(map);
+    info->mmap_length = n * sizeof low->map[0];
 }
 
-/* The loader's map, with our memory reserved, because the host side stays there. Memory above 4 GB
- * is not passed on. The modules after the first are the guest's. */
-static void make_info(const struct boot_info *boot)
+/* The string's address for the guest; *used: characters of low->strings. */
+static uint32_t add_string(struct low *low, unsigned *used, const char *string)
 {
-    struct space_range r;
-    info.start = (struct mb1_info){ .flags = MB1_HAS_MEMORY | MB1_HAS_LINE | MB1_HAS_MAP |
-                                             MB1_HAS_MODULES | 1u << 9,
-                                    .cmdline = space_physical(boot->modules[0].line),
-                                    .mmap_addr = space_physical(map),
-                                    .mods_count = boot->module_count - 1,
-                                    .mods_addr = space_physical(modules) };
-    info.loader_name = space_physical(loader_name);
+    unsigned at = *used;
+    *used += (unsigned)strlen(string) + 1;
+    memcpy(low->strings + at, string, *used - at);
+    return LOW_ADDRESS(strings) + at;
+}
+
+/* The modules after the first are the guest's. */
+static bool make_info(const struct boot_info *boot)
+{
+    struct low *low = (struct low *)space_at(LOW);
+    unsigned used = 0;
+    if (!space_place(boot, low, 0, LOW, sizeof *low, 0))
+        return false;
+    low->info = (struct mb1_info){ .flags = MB1_HAS_MEMORY | MB1_HAS_DEVICE | MB1_HAS_LINE |
+                                            MB1_HAS_MAP | MB1_HAS_MODULES | MB1_HAS_NAME,
+                                   .boot_device = DEVICE_UNKNOWN,
+                                   .cmdline = add_string(low, &used, boot->modules[0].line),
+                                   .mods_count = boot->module_count - 1,
+                                   .mods_addr = LOW_ADDRESS(modules) };
+    low->loader_name = add_string(low, &used, loader_name);
     for (unsigned i = 1; i < boot->module_count; i++)
-        modules[i - 1] = (struct mb1_module){ boot->modules[i].start, boot->modules[i].end,
-                                              space_physical(boot->modules[i].line), 0 };
-    for (unsigned n = 0; space_range(boot, n, &r); n++) {
-        if (r.type == 1 && r.start == 0)
-            info.start.mem_lower = (uint32_t)(r.end >> 10);
-        if (r.type == 1 && r.start == 1 << 20)
-            info.start.mem_upper = (uint32_t)((r.end - r.start) >> 10);
-        add_map(&r);
-    }
+        low->modules[i - 1] =
+            (struct mb1_module){ boot->modules[i].start, boot->modules[i].end,
+                                 add_string(low, &used, boot->modules[i].line), 0 };
+    make_map(low);
+    return true;
 }
 
 static bool load_multiboot(const struct boot_info *boot, struct virt_payload *payload)
@@ -181,11 +205,10 @@ static bool load_multiboot(const struct boot_info *boot, struct virt_payload *pa
         print("# payload: it requires multiboot features %x\n", h->flags & HEADER_UNKNOWN);
     if (!h || (h->flags & HEADER_UNKNOWN))
         return false;
-    make_info(boot);
-    if (!(h->flags & HEADER_ADDRESSES ? load_flat(boot, image, size, h, &entry)
-                                      : load_elf(boot, image, size, &entry)))
+    if (!make_info(boot) || !(h->flags & HEADER_ADDRESSES ? load_flat(boot, image, size, h, &entry)
+                                                          : load_elf(boot, image, size, &entry)))
         return false;
-    *payload = (struct virt_payload){ .entry = entry, .info = space_physical(&info) };
+    *payload = (struct virt_payload){ .entry = entry, .info = LOW_ADDRESS(info) };
     return true;
 }
 

@@ -88,11 +88,11 @@ static void make_tables(struct block *b)
     b->gdt[3] = LINUX_DATA;
 }
 
-static void make_map(const struct boot_info *boot, uint8_t *parameters)
+static void make_map(uint8_t *parameters)
 {
     struct space_range r;
     unsigned n;
-    for (n = 0; n < 128 && space_range(boot, n, &r); n++) {
+    for (n = 0; n < 128 && space_range(n, &r); n++) {
         uint64_t size = r.end - r.start;
         memcpy(parameters + E820 + 20 * n, &r.start, 8);
         memcpy(parameters + E820 + 20 * n + 8, &size, 8);
@@ -116,7 +116,7 @@ static void make_parameters(const struct boot_info *boot, const uint8_t *image, 
         memcpy(b->rsdp, boot->rsdp, sizeof boot->rsdp);
         put_dword(p + RSDP, (uint32_t)AT(rsdp));
     }
-    make_map(boot, p);
+    make_map(p);
 }
 
 /* Where the kernel goes; 0, after a message: there is no memory for it. */
@@ -125,14 +125,14 @@ static uint64_t find_place(const struct boot_info *boot, const uint8_t *image)
     uint64_t wanted, align = word(image + ALIGNMENT), size = word(image + MEMORY_SIZE);
     struct space_range r;
     memcpy(&wanted, image + PREFERRED, sizeof wanted);
-    for (unsigned n = 0; space_range(boot, n, &r) && align && !(align & (align - 1)); n++) {
+    for (unsigned n = 0; space_range(n, &r) && align && !(align & (align - 1)); n++) {
         uint64_t end = r.end, from = r.start > wanted ? r.start : wanted;
         for (unsigned i = 0; i < boot->module_count; i++)
             end = boot->modules[i].start >= r.start && boot->modules[i].start < end
                       ? boot->modules[i].start
                       : end;
         from = image[RELOCATABLE] ? (from + align - 1) & ~(align - 1) : wanted;
-        if (r.type == 1 && from >= r.start && from < end && end - from >= size)
+        if (r.type == BOOT_RAM && from >= r.start && from < end && end - from >= size)
             return from;
     }
     print("# payload: Linux wants %lu MiB from %lx on, where so much memory is not free\n",

@@ -10,7 +10,10 @@
 #define LOWEST (1ul << 20)
 #define PAGE_MASK (PAGE_SIZE - 1ul)
 
-static uint64_t ours; /* from here to the end of its range; const once space_make is done */
+/* Const once space_make is done. */
+static uint64_t ours; /* from here to the end of its range */
+static struct space_range ranges[BOOT_MEMORY_MAX + 1];
+static unsigned range_count;
 
 uint32_t space_physical(const void *p)
 {
@@ -18,25 +21,16 @@ uint32_t space_physical(const void *p)
 }
 uint8_t *space_at(uint64_t physical) { return (uint8_t *)(DIRECT_MAP + physical); }
 
-/* The n-th range of memory, as far as it is below 4 GB. */
-static bool memory(const struct boot_info *boot, unsigned n, uint64_t *start, uint64_t *end)
-{
-    if (n >= boot->memory_count)
-        return false;
-    *start = boot->memory[n].start;
-    *end = *start + boot->memory[n].size;
-    *end = *end < HIGHEST ? *end : HIGHEST;
-    *start = *start < *end ? *start : *end;
-    return true;
-}
-
 static uint64_t top_of_memory(const struct boot_info *boot)
 {
-    uint64_t start, end, top = 0;
-    for (unsigned n = 0; memory(boot, n, &start, &end); n++)
-        if (end > top &&
+    uint64_t top = 0;
+    for (unsigned n = 0; n < boot->memory_count; n++) {
+        uint64_t start = boot->memory[n].start, end = start + boot->memory[n].size;
+        end = end < HIGHEST ? end : HIGHEST;
+        if (end > top && end > start &&
             end - start > 16 << 20) /* not the few pages that firmware may leave above holes */
             top = end;
+    }
     return top;
 }
 
@@ -71,9 +65,30 @@ static bool move_modules(struct boot_info *boot)
     return true;
 }
 
+static void add_range(uint64_t start, uint64_t end, uint32_t type)
+{
+    if (start < end && range_count < BOOT_MEMORY_MAX + 1)
+        ranges[range_count++] = (struct space_range){ start, end, type };
+}
+
+/* Memory above 4 GB is not passed on. */
+static void make_ranges(const struct boot_info *boot)
+{
+    for (unsigned i = 0; i < boot->map_count; i++) {
+        const struct boot_range *m = &boot->map[i];
+        uint64_t end = m->start + m->size;
+        if (m->type == BOOT_RAM)
+            end = end < HIGHEST ? end : HIGHEST;
+        uint64_t cut = m->type == BOOT_RAM && m->start < ours && ours < end ? ours : end;
+        add_range(m->start, cut, m->type);
+        add_range(cut, end, SPACE_RESERVED);
+    }
+}
+
 bool space_make(struct boot_info *boot)
 {
     ours = move_image(top_of_memory(boot));
+    make_ranges(boot);
     if (ours && move_modules(boot))
         return true;
     print("# payload: too little memory to move out of the guest's way\n");
@@ -93,13 +108,13 @@ bool space_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsig
             return false;
         }
     }
-    for (unsigned n = 0; space_range(boot, n, &r); n++) {
-        if (r.type != 1 && overlaps(start, end, r.start, r.end)) {
+    for (unsigned n = 0; space_range(n, &r); n++) {
+        if (r.start == ours && overlaps(start, end, r.start, r.end)) {
             print("# payload: wants %lx-%lx, which overlaps ntpmu at %lx-%lx\n", start, end,
                   r.start, r.end);
             return false;
         }
-        if (r.type == 1 && start >= r.start && end <= r.end && start <= end)
+        if (r.type == BOOT_RAM && start >= r.start && end <= r.end && start <= end)
             return true;
     }
     print("# payload: wants %lx-%lx, which is not memory\n", start, end);
@@ -116,23 +131,9 @@ bool space_place(const struct boot_info *boot, const void *from, uint64_t size, 
     return true;
 }
 
-bool space_range(const struct boot_info *boot, unsigned n, struct space_range *r)
+bool space_range(unsigned n, struct space_range *r)
 {
-    uint64_t start, end;
-    for (unsigned i = 0; memory(boot, i, &start, &end); i++) {
-        bool split = start < ours && ours < end;
-        if (start == end)
-            continue;
-        if (n == 0) {
-            *r = (struct space_range){ start, split ? ours : end, 1 };
-            return true;
-        }
-        n--;
-        if (split && n == 0) {
-            *r = (struct space_range){ ours, end, 2 };
-            return true;
-        }
-        n -= split;
-    }
-    return false;
+    if (n < range_count)
+        *r = ranges[n];
+    return n < range_count;
 }

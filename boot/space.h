@@ -15,12 +15,14 @@ bool space_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsig
 /* Copies bytes there and clears the rest of `whole`, if space_has. */
 bool space_place(const struct boot_info *boot, const void *from, uint64_t size, uint64_t to,
                  uint64_t whole, unsigned file);
-/* The n-th range of the guest's map; its type is 1 (memory) or 2 (ours). False: there is none. */
+/* The n-th range of the guest's map: the loader's, but that what is ours is reserved. False: there
+ * is none. */
 struct space_range {
     uint64_t start, end;
     uint32_t type;
 };
-bool space_range(const struct boot_info *boot, unsigned n, struct space_range *range);
+#define SPACE_RESERVED 2
+bool space_range(unsigned n, struct space_range *range);
 /* Where its memory ends, and we begin. */
 uint64_t space_end(void);
 /* The physical address of an object of this image, which has moved; and what is at an address. */

@@ -22,6 +22,13 @@ struct boot_memory {
     uint64_t start, size; /* bytes of usable RAM, from the loader's map */
 };
 
+/* All that its map says, of memory of each type. */
+struct boot_range {
+    uint64_t start, size;
+    uint32_t type; /* BOOT_RAM, or what ACPI calls it */
+};
+#define BOOT_RAM 1
+
 struct boot_module {
     uint32_t start, end;      /* physical */
     char line[BOOT_LINE_MAX]; /* its name and what follows it */
@@ -31,6 +38,8 @@ struct boot_info {
     char line[BOOT_LINE_MAX]; /* kernel command line, NUL-terminated */
     struct boot_memory memory[BOOT_MEMORY_MAX];
     unsigned memory_count;
+    struct boot_range map[BOOT_MEMORY_MAX];
+    unsigned map_count;
     struct boot_module modules[BOOT_MODULES_MAX];
     unsigned module_count;
     unsigned modules_left_out; /* there is no space for them */

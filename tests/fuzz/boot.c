@@ -232,7 +232,8 @@ static void try_smbios(void)
 static void check_info(const struct boot_info *info)
 {
     uint64_t end;
-    FUZZ_CHECK(info->memory_count <= BOOT_MEMORY_MAX && info->module_count <= BOOT_MODULES_MAX);
+    FUZZ_CHECK(info->memory_count <= BOOT_MEMORY_MAX && info->map_count <= BOOT_MEMORY_MAX &&
+               info->module_count <= BOOT_MODULES_MAX);
     for (unsigned i = 0; i < info->memory_count; i++)
         FUZZ_CHECK(info->memory[i].size &&
                    !__builtin_add_overflow(info->memory[i].start, info->memory[i].size - 1, &end));

@@ -142,8 +142,8 @@ static void put_map(unsigned count, uint32_t entry_size, uint32_t less)
 }
 
 TEST(boot_info, memory,
-     "usable memory is read from the map, entry by entry by each entry's length, until the table "
-     "of regions is full")
+     "usable memory, and the map with all types, are read entry by entry by each entry's length, "
+     "until the table of regions is full")
 {
     begin_tags();
     put_map(8, sizeof(struct long_entry), 0);
@@ -151,6 +151,8 @@ TEST(boot_info, memory,
     CHECK_EQ(info.memory_count, 6);
     CHECK_EQ(info.memory[3].start, 0x400000);
     CHECK_EQ(info.memory[3].size, 0x1000);
+    CHECK_EQ(info.map_count, 8);
+    CHECK(info.map[3].start == 0x300000 && info.map[3].type == 2);
     begin_tags();
     put_map(3, sizeof(struct long_entry), 1); /* the last byte is missing */
     read_tags();
@@ -164,6 +166,7 @@ TEST(boot_info, memory,
     put_map(BOOT_MEMORY_MAX + 6, sizeof(struct long_entry), 0);
     read_tags();
     CHECK_EQ(info.memory_count, BOOT_MEMORY_MAX);
+    CHECK_EQ(info.map_count, BOOT_MEMORY_MAX);
     CHECK_EQ(info.module_count, 0);
 }
 
@@ -301,7 +304,8 @@ static bool is_line(const char *line)
 static bool is_sound(void)
 {
     bool sound = is_line(info.line) && info.memory_count <= BOOT_MEMORY_MAX &&
-                 info.module_count <= BOOT_MODULES_MAX && info.screen.kind <= SCREEN_PIXELS &&
+                 info.map_count <= BOOT_MEMORY_MAX && info.module_count <= BOOT_MODULES_MAX &&
+                 info.screen.kind <= SCREEN_PIXELS &&
                  (info.screen.red_at | info.screen.green_at | info.screen.blue_at) < 32;
     for (unsigned i = 0; sound && i < info.memory_count; i++)
         sound = info.memory[i].size != 0;

@@ -273,11 +273,42 @@ static void say_modules(const uint32_t *info)
     }
 }
 
+/* Where the loader's information lies, and its map; whether a kernel that maps the first 640 KB
+ * reaches all of it. */
+static void say_info(const uint32_t *info)
+{
+    const uint32_t *range = (const uint32_t *)(uint64_t)info[12], *end = range + info[11] / 4;
+    uint32_t highest = (uint32_t)(uint64_t)info;
+    for (unsigned i = 0; i < 4; i++) {
+        static const unsigned addresses[] = { 4, 6, 12, 16 }; /* line, modules, map, name */
+        highest = info[addresses[i]] > highest ? info[addresses[i]] : highest;
+    }
+    for (unsigned i = 0; i < info[5]; i++) {
+        uint32_t line = ((const uint32_t *)(uint64_t)info[6])[4 * i + 2];
+        highest = line > highest ? line : highest;
+    }
+    say_hex("info: at ", (uint64_t)info);
+    say_hex(" flags ", info[0]);
+    say_hex(" lower ", info[1]);
+    say_hex(" device ", info[3]);
+    say_hex(" map at ", info[12]);
+    say_hex("\ninfo: all of it is low ", highest < 0xa0000);
+    say_hex("\ninfo: upper ", info[2]);
+    say("\n");
+    for (; range < end; range += *range / 4 + 1) {
+        say_hex("range ", range[1] | (uint64_t)range[2] << 32);
+        say_hex(" of ", range[3] | (uint64_t)range[4] << 32);
+        say_hex(" is ", range[5]);
+        say("\n");
+    }
+}
+
 void payload_main(uint32_t magic, uint32_t info)
 {
     const uint32_t *words = (const uint32_t *)(uint64_t)info;
     const char *line = magic == 0x2badb002 && *words & 4 ? (const char *)(uint64_t)words[4] : "";
     if (has_word(line, "info")) {
+        say_info(words);
         say_modules(words);
         end(0x10);
     }
