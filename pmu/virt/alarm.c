@@ -244,19 +244,39 @@ static bool try_route(struct vcpu *v, unsigned try_timer, unsigned try_pin)
     return false;
 }
 
+/* A foreign guest finds what firmware has left; with the first alarm take_back() has it again. */
+static void give_back(uint32_t config)
+{
+    redirect_pin(0, REDIRECT_MASKED);
+    redirect_pin(1, 0);
+    *reg32(HPET, HPET_TIMERS + 32 * timer) = 0;
+    *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = UINT64_MAX;
+    *reg32(HPET, HPET_CONFIG) = config;
+    if (!(config & HPET_ENABLE))
+        *reg64(HPET, HPET_COUNTER) = 0;
+}
+
+static bool find_route(struct vcpu *v)
+{
+    unsigned last = *reg32(HPET, 0) >> 8 & 31;
+    /* Pins from 16 up carry no ISA interrupt. QEMU's older board connects all of them, although
+     * its HPET reports none. */
+    for (unsigned p = IO_PINS; p-- > 16;)
+        if (try_route(v, last, p))
+            return true;
+    return false;
+}
+
 bool alarm_init(struct vcpu *v)
 {
-    uint32_t period = *reg32(HPET, HPET_PERIOD);
+    uint32_t period = *reg32(HPET, HPET_PERIOD), config = *reg32(HPET, HPET_CONFIG);
     if (!period || period > PERIOD_MAX)
         return false;
     *reg32(HPET, HPET_CONFIG) = HPET_ENABLE;
     alarm_tick = measure_tick();
     clock_us = alarm_tick * FS_IN_US / period;
-    unsigned last = *reg32(HPET, 0) >> 8 & 31;
-    /* Pins from 16 up carry no ISA interrupt. QEMU's older board connects all of them, although
-     * its HPET reports none. */
-    for (unsigned p = IO_PINS; alarm_tick && p-- > 16;)
-        if (try_route(v, last, p))
-            return true;
-    return false;
+    bool found = alarm_tick && find_route(v);
+    if (virt_foreign)
+        give_back(config);
+    return found;
 }

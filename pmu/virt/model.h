@@ -74,6 +74,7 @@ struct pmu {
     bool again;            /* ... and repeats one, by the quirk twice */
     uint64_t due[DUES];    /* instructions until it happens; 0: none is pending */
     uint64_t unordered[2]; /* kernel, user: instructions since the last serializing event */
+    uint64_t misc;         /* Intel's MISC_ENABLE: the bits that the guest has changed */
     uint64_t de_cfg;       /* AMD's MSR C001_1029h */
     uint32_t smis;
     uint64_t uncore[2];  /* 391h, 392h; quirk uncore */

@@ -13,8 +13,10 @@ enum {
     V6_GP = 0x1900, V6_FIXED = 0x1980,
 };
 /* clang-format on */
-#define MISC_ENABLE_VALUE (1u | 1u << 7 | 1u << 11 | 1u << 12) /* PMU there, BTS and PEBS not */
-#define STATUS_CHANGED (1ul << 63)                             /* CondChgd */
+#define MISC_PMU (1u << 7)                     /* is there; cannot be changed */
+#define MISC_UNAVAILABLE (1u << 11 | 1u << 12) /* BTS, PEBS; a change is #GP */
+#define MISC_ENABLE_VALUE (1u | MISC_PMU | MISC_UNAVAILABLE)
+#define STATUS_CHANGED (1ul << 63)   /* CondChgd */
 #define STATUS_ELSEWHERE (3ul << 62) /* OvfBuffer, CondChgd: legal to clear */
 #define SELECT_LEGAL 0xffdffffful    /* all but ANY and 63:32 */
 #define SELECT_ANY_THREAD (1u << 21)
@@ -114,6 +116,11 @@ static uint64_t *find_uncore(struct pmu *p, uint32_t msr)
                : 0;
 }
 
+static uint64_t misc_at_reset(void)
+{
+    return virt_quirks.misc ? virt_quirks.misc : MISC_ENABLE_VALUE;
+}
+
 static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
 {
     bool full;
@@ -123,7 +130,7 @@ static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
     else if (selected)
         *value = selected->select;
     else if (msr == MISC_ENABLE)
-        *value = virt_quirks.misc ? virt_quirks.misc : MISC_ENABLE_VALUE;
+        *value = misc_at_reset() ^ p->misc;
     else if (msr == DEBUGCTL)
         *value = p->debugctl;
     else if (msr == PERF_CAPABILITIES && perf_capabilities(p->model))
@@ -230,10 +237,10 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
         return write_counter(p, c, value, full);
     if (selected)
         return write_select(p, selected, value);
-    if (msr == MISC_ENABLE) { /* no bit changes; #GP for the read-only bits 11 and 12 */
-        uint64_t now = 0;
-        intel_read(p, msr, &now);
-        return !((value ^ now) & (1u << 11 | 1u << 12));
+    if (msr == MISC_ENABLE) {
+        uint64_t changed = value ^ misc_at_reset();
+        p->misc = changed & MISC_UNAVAILABLE ? p->misc : changed & ~(uint64_t)MISC_PMU;
+        return !(changed & MISC_UNAVAILABLE);
     }
     if (msr == DEBUGCTL)
         return model_write_debugctl(p, value, DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE | DEBUGCTL_SMM);

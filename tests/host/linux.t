@@ -153,8 +153,8 @@ run_is("PMU=intel-v4 PAYLOAD=$build/suite.elf PAYLOAD_ARGS='0 1 5'", 1, $name,
 run_is("PMU=amd-v2 PAYLOAD=$build/suite.elf.64", 0, qr/^# PASS/m, 'the same image, ELF64');
 
 # What peers' suites check of a PMU, on each model; and what quirks break it notices.
-my %checks = ('intel-v1' => 71, 'intel-v2' => 95, 'intel-v3' => 161, 'intel-v4' => 165,
-              'intel-v4,step' => 165, 'intel-v5' => 303, 'intel-v6' => 228, 'intel-kvm' => 293,
+my %checks = ('intel-v1' => 72, 'intel-v2' => 96, 'intel-v3' => 162, 'intel-v4' => 166,
+              'intel-v4,step' => 166, 'intel-v5' => 304, 'intel-v6' => 229, 'intel-kvm' => 294,
               'amd-k7' => 102, 'amd-ext' => 150, 'amd-v2' => 175, 'amd-zen5' => 175);
 for my $model (sort keys %checks) {
     run_is("PMU=$model PAYLOAD=$build/peers.elf", 0,

@@ -14,6 +14,7 @@ enum { LOOPS = 100, VECTOR = 0x40, GP = 13, LVT_PMI = 0x340, FIXED = 0x309, FIXE
 enum { EMULATED = 10 * 5 + 2 + 4 };
 #define ON 0x430000ul /* enabled, both rings */
 #define INTERRUPT (1ul << 20)
+#define MISC_LEGAL 0x400c51889ul /* bit 7 is read-only */
 #define NONE 0u
 
 static unsigned failures, checks, interrupts, counters, fixed, width, version;
@@ -289,6 +290,10 @@ static void absent(void)
     check_that("a fixed counter that is none", 0, try_rdmsr(FIXED + fixed, &value) == GP);
     check_that("reserved bits of a select", 0, try_wrmsr(0x186, 1ul << 50) == GP);
     check_that("MISC_ENABLE: a PMU, no BTS, no PEBS", 0, (rdmsr(0x1a0) & 0x1880) == 0x1880);
+    value = rdmsr(0x1a0);
+    check_that("MISC_ENABLE keeps what is written", 0,
+               !try_wrmsr(0x1a0, MISC_LEGAL & ~0x80ul) && rdmsr(0x1a0) == MISC_LEGAL);
+    try_wrmsr(0x1a0, value);
     check_that("PEBS", 0, try_rdmsr(0x3f1, &value) == GP && try_wrmsr(0x3f1, 1) == GP);
     check_that("PERF_CAPABILITIES", 0,
                try_wrmsr(0x345, 0) == GP && (try_rdmsr(0x345, &value) || !(value & 0xfc0)));

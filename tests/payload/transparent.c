@@ -233,6 +233,7 @@ static void say_board(void)
     static const uint32_t apic[] = { 0x20,  0x30,  0x80,  0xd0,  0xe0,  0xf0,
                                      0x320, 0x340, 0x350, 0x360, 0x370, 0x3e0 };
     volatile uint32_t *io_apic = (volatile uint32_t *)0xfec00000ul;
+    volatile uint64_t *hpet = (volatile uint64_t *)0xfed00000ul;
     say_hex("PICs ", in8(0x21));
     say_hex(" ", in8(0xa1));
     say_hex(" port 61h ", in8(0x61) & 3);
@@ -242,7 +243,12 @@ static void say_board(void)
         say_hex(" is ", APIC(apic[i]));
         say("\n");
     }
-    for (unsigned pin = 0; pin < 23; pin++) { /* the last one is the virtual PMU's alarm */
+    for (unsigned at = 0x10; at < 0x168; at += at == 0x20 ? 0xd0 : 8) {
+        say_hex("HPET ", at);
+        say_hex(" is ", hpet[at / 8]);
+        say("\n");
+    }
+    for (unsigned pin = 0; pin < 24; pin++) {
         io_apic[0] = 0x10 + 2 * pin;
         say_hex("IO-APIC ", pin);
         say_hex(" is ", io_apic[4]);
