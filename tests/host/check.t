@@ -278,7 +278,8 @@ sub check_fences
 # counted 1 and blocks had SSE and AVX, 375 before stacks were walked, 381
 # before clocks and counters could begin at their wrap, and a trace asserted interrupts off,
 # 382 before programs had debug registers, 386 before lists of branches had quirks, 388
-# before trace sessions had branches, too, 392 before a payload found the board as firmware leaves it.
+# before trace sessions had branches, too, 392 before a payload found the board as firmware
+# leaves it.
 sub check_size
 {
     my ($kernel, $all) = (0, (-s "$gcc/ntpmu.bin") // 0);
