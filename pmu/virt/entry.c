@@ -112,7 +112,7 @@ void entry_account(struct vcpu *v, uint64_t clock)
     uint64_t inject = v->run.injected;
     bool step = v->step.active;
     v->step.done = step && end_step(v);
-    v->step.io_alone &= !step;
+    v->step.alone &= !step;
     if (v->alarm.aimed && v->r.start - v->alarm.aimed_at < v->alarm.way_in)
         v->alarm.way_in = v->r.start - v->alarm.aimed_at;
     v->alarm.aimed = false;
@@ -214,7 +214,7 @@ void entry_prepare(struct vcpu *v)
             pmi_deliver(v);
         inject_nmi(v);
         injects = v->vmcb.inject & INJECT_VALID;
-        if ((v->step.iret || v->step.io_alone) && !injects)
+        if ((v->step.iret || v->step.alone) && !injects)
             step = true; /* one instruction needs no alarm */
         else
             step = must_step(v, injects, slice_end);

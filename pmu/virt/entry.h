@@ -25,7 +25,7 @@ struct step {
     bool guest_tf;           /* the guest's own TF, meanwhile */
     bool guest_if;           /* the guest's IF before it */
     bool iret;               /* over the guest's IRET, which ends its NMI */
-    bool io_alone;           /* of INS or OUTS, which accesses ports itself */
+    bool alone;              /* of what an exit came for, which the guest is to execute itself */
     bool done;               /* the instruction was completed */
     struct insn insn;        /* its instruction */
     struct instruction code; /* the instruction decoded, if some counter needs it */

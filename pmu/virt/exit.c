@@ -4,6 +4,7 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/bios.h"
+#include "pmu/virt/control.h"
 #include "pmu/virt/cpuid.h"
 #include "pmu/virt/debug.h"
 #include "pmu/virt/guest.h"
@@ -231,6 +232,8 @@ void exit_handle(struct vcpu *v)
                 skip_instruction(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
             break;
         case EXIT_NPF: rep_fault(v); break;
+        case EXIT_CR0:
+        case EXIT_WRITE_CR4: control_write(v); break;
         case EXIT_WRITE_DR5:
         case EXIT_WRITE_DR7:
             if (debug_write_dr7(v, (unsigned)code & 7))

@@ -34,8 +34,12 @@ static void set_intercepts(struct vcpu *v)
         misc |= CATCH_PAUSE;
     if (token_needed())
         misc |= CATCH_HLT;
-    if (v->vmcb.io_map && !(v->step.active && v->step.io_alone))
+    bool alone = v->step.active && v->step.alone;
+    if (v->vmcb.io_map && !alone)
         misc |= CATCH_IO;
+    if (virt_foreign && !alone)
+        misc |= CATCH_CR0;
+    v->vmcb.intercept_cr = virt_foreign && !alone ? CATCH_CR4 : 0;
     if (virt_quirks.c1e || virt_quirks.lbrlost)
         misc |= CATCH_HLT | CATCH_INTR;
     if (v->nmi.blocked)

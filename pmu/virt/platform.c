@@ -142,8 +142,8 @@ bool platform_io(struct vcpu *v)
     uint64_t info = v->vmcb.exit_info1;
     uint16_t port = (uint16_t)(info >> 16);
     unsigned size = info >> IO_SIZE & 7;
-    v->step.io_alone = info & IO_STRING;
-    if (v->step.io_alone)
+    v->step.alone = info & IO_STRING;
+    if (v->step.alone)
         return false;
     if (info & IO_IN) {
         uint64_t kept = size == 4 ? 0 : ~0ul << 8 * size;

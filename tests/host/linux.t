@@ -128,8 +128,12 @@ sub flat
 my $reset = '(?:.*\n)*# CRASH the payload reset the machine$';
 run_is('PMU=intel-v4 PAYLOAD=' . flat('triple', '0f011d20000010cccc'), 99,
        qr/^# vpmu: CPU 0: triple fault: .*\n$reset/m, 'a triple fault');
-# CR0.NW without CD, which QEMU takes of a MOV and VMRUN does not; CPUID; HLT.
-run_is('PMU=intel-v4 PAYLOAD=' . flat('control', '0f20c00d000000200f22c00fa2f4'), 99,
+# CR3 with a bit that is no address, where each instruction is stepped: QEMU takes it of a MOV, and
+# VMRUN does not. (Of CR0 and CR4 the guest gets #GP: transparent.t.)
+my $control = $bad;
+substr($control, (1 + ord substr $control, 0x1f1, 1) * 512 + 0x200, 26) =
+    pack 'H*', 'b986010000b8c400430031d20f300f20d8480fbae83e0f22d8f4';
+run_is('PMU=intel-v4 LINUX=' . file('control', $control), 99,
        qr/^# vpmu: CPU 0: the guest's control registers are none that this .*: .*\n$reset/m,
        'control registers that are none');
 # Paging by tables that are none, while every instruction is stepped.

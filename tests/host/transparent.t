@@ -56,6 +56,11 @@ my %answers = (
     'SYSENTER_CS back'                     => ['81 8',   '81 8',         0, 0],
     'MONITOR, which CPUID does not offer'  => ['6 8',    '6 8',          0, 0],
     'MWAIT, which CPUID does not offer'    => ['6 8',    '6 8',          0, 0],
+    'CR0.NW without CD'                    => ['d 8',    'd 8',          0, 0],
+    'CR0.PG off, 64-bit mode'              => ['d 8',    'd 8',          0, 0],
+    'CR4, all bits'                        => ['d 8',    'd 8',          0, 0],
+    'CR4.PAE off, long mode'               => ['d 50',   'd 50',         0, 0],
+    'CR0.WP and CR4.PCE on and off'        => ['81 8',   '81 8',         0, 0],
 );
 for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2)) {
     my $payload = "PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=silicon";

@@ -58,3 +58,45 @@ probe "MWAIT, which CPUID does not offer", K64, 2
     zero eax, ecx
     db 0x0f, 0x01, 0xc9
     done
+; What a processor refuses: no exit after it finds the register changed.
+probe "CR0.NW without CD", K64, 2
+    mov rax, cr0
+    or eax, 1 << 29
+    mov cr0, rax
+    done
+probe "CR0.PG off, 64-bit mode", K64, 2
+    mov rax, cr0
+    btr eax, 31
+    mov cr0, rax
+    done
+probe "CR4, all bits", K64, 2
+    mov eax, -1
+    mov cr4, rax
+    done
+probe "CR4.PAE off, long mode", K32, 2
+    mov eax, cr4
+    btr eax, 5
+    mov cr4, eax
+    done
+probe "CR0.WP and CR4.PCE on and off", K64, 2
+    mov rcx, cr0
+    mov rdx, cr4
+    xor ecx, 1 << 16
+    xor edx, 1 << 8
+    mov cr0, rcx
+    mov cr4, rdx
+    mov rsi, cr0
+    mov rdi, cr4
+    xor ecx, esi
+    xor edx, edi
+    mov rax, rsi
+    btc eax, 16
+    mov cr0, rax
+    mov rax, rdi
+    btc eax, 8
+    mov cr4, rax
+    or ecx, edx
+    jz .kept
+    ud2
+.kept:
+    done
