@@ -48,7 +48,8 @@ sub check
 # Each way to end badly: one line says where, or where each thread is and what it waits for.
 my %badly = (
     null     => [1, qr/ STATUS_ACCESS_VIOLATION \w+ at \w+ \(bad\.exe!main\+\w+\), address 0x0$/m],
-    stack    => [1, qr/^# FAIL .* STATUS_STACK_OVERFLOW .* \(bad\.exe!(?:deep|___chkstk_ms)\+/m],
+    stack    => [1, qr/^# FAIL .* STATUS_STACK_OVERFLOW .* \(bad\.exe!deep\+/m],
+    frame    => [1, qr/^# FAIL .* STATUS_STACK_OVERFLOW .* \(bad\.exe!large_frame\+/m],
     free     => [1, qr/^# heap: .*\n# FAIL .* STATUS_HEAP_CORRUPTION .*\(bad\.exe!bad_free\+/m],
     overrun  => [1, qr/^# heap: .*\n# FAIL .* STATUS_HEAP_CORRUPTION .*\(bad\.exe!bad_overrun\+/m],
     loop     => [124, qr/^# thread \d+ \(program\) is ready to run, at bad\.exe!bad_loop\+0x/m],

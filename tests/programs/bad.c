@@ -19,6 +19,16 @@ static int deep(volatile int *up)
 
 static void bad_stack(void) { printf("%d\n", deep(NULL)); }
 
+/* ___chkstk_ms touches its pages: the caller is to blame. */
+static __declspec(noinline) int large_frame(volatile char *up)
+{
+    volatile char here[20000];
+    here[0] = up ? up[0] : 0;
+    return large_frame(here) + here[0];
+}
+
+static void bad_frame(void) { printf("%d\n", large_frame(NULL)); }
+
 static void bad_loop(void)
 {
     for (;;)
@@ -71,9 +81,9 @@ static const struct {
     const char *name;
     void (*act)(void);
 } ways[] = {
-    { "null", bad_null },         { "stack", bad_stack },     { "loop", bad_loop },
-    { "deadlock", bad_deadlock }, { "request", bad_request }, { "free", bad_free },
-    { "overrun", bad_overrun },
+    { "null", bad_null }, { "stack", bad_stack },       { "frame", bad_frame },
+    { "loop", bad_loop }, { "deadlock", bad_deadlock }, { "request", bad_request },
+    { "free", bad_free }, { "overrun", bad_overrun },
 };
 
 int main(int argc, char **argv)

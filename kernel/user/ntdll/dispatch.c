@@ -141,14 +141,30 @@ asm(".text\n"
 C_ASSERT(offsetof(CONTEXT, Rbx) == 0x90 && offsetof(CONTEXT, R15) == 0xf0);
 C_ASSERT(offsetof(CONTEXT, Xmm6) == 0x200);
 
+/* Whom the message of an end blames, if not the instruction: who called NULL, or who called the
+ * routine that touches the pages of a large frame, below RSP, with two registers saved: mingw-w64's
+ * ___chkstk_ms, Microsoft's __chkstk. */
+static PVOID place_of(const EXCEPTION_RECORD *record, const CONTEXT *context)
+{
+    const struct stack s = current_stack();
+    const PVOID *at = (const PVOID *)context->Rsp;
+    DWORD64 base;
+    if (context->Rsp < s.low || context->Rsp + 3 * sizeof *at > s.high)
+        return record->ExceptionAddress;
+    if (!context->Rip)
+        return at[0];
+    const bool probe = record->ExceptionCode == (DWORD)STATUS_STACK_OVERFLOW &&
+                       record->ExceptionInformation[1] < context->Rsp - sizeof *at &&
+                       RtlLookupFunctionEntry((DWORD64)at[2], &base, NULL);
+    return probe ? at[2] : record->ExceptionAddress;
+}
+
 DECLSPEC_NORETURN void take_exception(PEXCEPTION_RECORD record, PCONTEXT context);
 void take_exception(PEXCEPTION_RECORD record, PCONTEXT context)
 {
     if (dispatch_exception(record, context))
         NtContinue(context, FALSE);
-    const struct stack s = current_stack();
-    if (!context->Rip && context->Rsp >= s.low && context->Rsp + 8 <= s.high)
-        record->ExceptionAddress = *(PVOID *)context->Rsp; /* who called NULL */
+    record->ExceptionAddress = place_of(record, context);
     NtRaiseException(record, context, FALSE);
     __builtin_unreachable();
 }
