@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions with log files: what is refused, a sequential and a circular file of limited size, and
- * one with counters, whose names and sizes tests/host/trace.t reads. */
+/* Sessions with log files: what is refused, a sequential and a circular file of limited size, one
+ * that loses events, and one with counters and sampling intervals, for tests/host/trace.t. */
 #include <stdio.h>
 #include <string.h>
 #include <windows.h>
 #include <evntrace.h>
 #include "check.h"
+
+#define SYSTEM_PROFILE 11 /* a privilege */
 
 struct properties {
     EVENT_TRACE_PROPERTIES p;
@@ -18,8 +20,8 @@ static ULONG start(TRACEHANDLE *session, struct properties *q, const char *file,
     memset(q, 0, sizeof *q);
     q->p.Wnode.BufferSize = sizeof *q;
     q->p.Wnode.ClientContext = 3;
-    q->p.BufferSize = 16;
-    q->p.MaximumBuffers = 256;
+    q->p.BufferSize = strcmp(file, "lossy.etl") ? 16 : 4;
+    q->p.MaximumBuffers = strcmp(file, "lossy.etl") ? 256 : 2;
     q->p.MaximumFileSize = megabytes;
     q->p.LogFileMode = mode | EVENT_TRACE_SYSTEM_LOGGER_MODE;
     q->p.LoggerNameOffset = offsetof(struct properties, name);
@@ -38,6 +40,42 @@ static void switch_often(unsigned times)
 {
     while (times--)
         Sleep(0), GetCurrentProcessorNumber();
+}
+
+/* As many buffers as there must be, which system calls fill faster than they are sent. */
+static void lose_events(const ULONG *system_calls)
+{
+    struct properties q;
+    TRACEHANDLE lossy = 0;
+    IS(start(&lossy, &q, "lossy.etl", 0, 0), ERROR_SUCCESS);
+    IS(TraceSetInformation(lossy, TraceSystemTraceEnableFlagsInfo, (PVOID)system_calls, 32),
+       ERROR_SUCCESS);
+    for (unsigned i = 0; i < 40000; i++)
+        Sleep(0);
+    IS(control(lossy, &q, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
+    printf("lossy: %lu lost\n", q.p.EventsLost);
+}
+
+static ULONG64 now(void)
+{
+    FILETIME time;
+    GetSystemTimePreciseAsFileTime(&time);
+    return (ULONG64)time.dwHighDateTime << 32 | time.dwLowDateTime;
+}
+
+/* What sessions sample by, and how often; their files tell it. */
+static void sample_by(ULONG source, ULONG every)
+{
+    TRACE_PROFILE_INTERVAL interval = { source, every };
+    BOOLEAN was;
+    NTSTATUS(NTAPI * adjust)
+    (ULONG, BOOLEAN, BOOLEAN, BOOLEAN *) =
+        (void *)GetProcAddress(GetModuleHandleA("ntdll.dll"), "RtlAdjustPrivilege");
+    IS(adjust(SYSTEM_PROFILE, TRUE, FALSE, &was), 0);
+    IS(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &interval, sizeof interval),
+       ERROR_SUCCESS);
+    IS(TraceSetInformation(0, TraceProfileSourceConfigInfo, &source, sizeof source), ERROR_SUCCESS);
+    IS(adjust(SYSTEM_PROFILE, FALSE, FALSE, &was), 0);
 }
 
 static void refusals(void)
@@ -71,6 +109,7 @@ int main(void)
     TRACEHANDLE counted = 0, full = 0, ring = 0, again;
     struct properties q;
     refusals();
+    sample_by(source, 70000);
     IS(start(&counted, &q, "C:\\traces\\counted.etl", 0, 0), ERROR_SUCCESS);
     IS(TraceSetInformation(counted, TracePmcCounterListInfo, &source, sizeof source),
        ERROR_SUCCESS);
@@ -91,7 +130,9 @@ int main(void)
         char text[9];
     } mark = { { .Size = sizeof mark.header + sizeof mark.text, .Flags = WNODE_FLAG_TRACED_GUID },
                "midnight" };
+    const ULONG64 before = now();
     IS(TraceEvent(counted, &mark.header), ERROR_SUCCESS);
+    printf("marked from %llu to %llu\n", before, now());
     switch_often(20000);
     for (unsigned i = 0; i < 500 && control(full, &q, EVENT_TRACE_CONTROL_QUERY) == 0; i++)
         Sleep(10); /* until what was sent has filled the file */
@@ -103,5 +144,6 @@ int main(void)
     printf("counted: %lu lost\n", q.p.EventsLost);
     IS(control(full, &q, EVENT_TRACE_CONTROL_QUERY), ERROR_WMI_INSTANCE_NOT_FOUND);
     IS(control(ring, &q, EVENT_TRACE_CONTROL_QUERY), ERROR_SUCCESS);
+    lose_events(system_calls);
     return check_result();
 }
