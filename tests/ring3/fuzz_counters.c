@@ -12,13 +12,17 @@ bool fuzz_privileged;
 static void adjust_privilege(void)
 {
     ULONG which = fuzz_one_in(4) ? fuzz_below(36) : SE_SYSTEM_PROFILE_PRIVILEGE;
+    static bool loads_drivers;
+    bool *held = which == SE_SYSTEM_PROFILE_PRIVILEGE ? &fuzz_privileged
+                 : which == SE_LOAD_DRIVER_PRIVILEGE  ? &loads_drivers
+                                                      : NULL;
     BOOLEAN on = (BOOLEAN)fuzz_below(2), *was = fuzz_out(sizeof *was);
-    if (which != SE_SYSTEM_PROFILE_PRIVILEGE)
+    if (!held)
         fuzz_refuse(STATUS_PRIVILEGE_NOT_HELD);
     if (!FUZZ_ANSWER(RtlAdjustPrivilege(which, on, FALSE, was)))
         return;
-    CHECK_EQ(*was, fuzz_privileged);
-    fuzz_privileged = on;
+    CHECK_EQ(*was, *held);
+    *held = on;
 }
 
 /* --- Profile objects. --- */

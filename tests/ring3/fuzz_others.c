@@ -147,6 +147,8 @@ static void go_on_elsewhere(void)
         context.Rip = 0x800000000000 + (fuzz_random() >> fuzz_below(24)) % 0xffff000000000000;
         fuzz_refuse(STATUS_ACCESS_VIOLATION);
     }
+    if (!fuzz_one_in(32))
+        context.Dr7 &= ~UINT64_C(0xff); /* for each breakpoint QEMU translates all code again */
     NTSTATUS status = ZwContinue(c, (BOOLEAN)fuzz_below(2));
     PUT_RIGHT();
     if (!fuzz_refused() && c->ContextFlags == CONTEXT_DEBUG_REGISTERS) {
