@@ -5,6 +5,7 @@
 
 #define BUCKETS 64u
 #define BLOCKS 3u
+#define LOAD_DRIVER 10u /* SE_LOAD_DRIVER_PRIVILEGE, of which programs have the number only */
 
 static ULONG buckets[BUCKETS] __attribute__((aligned(16)));
 bool fuzz_privileged;
@@ -14,7 +15,7 @@ static void adjust_privilege(void)
     ULONG which = fuzz_one_in(4) ? fuzz_below(36) : SE_SYSTEM_PROFILE_PRIVILEGE;
     static bool loads_drivers;
     bool *held = which == SE_SYSTEM_PROFILE_PRIVILEGE ? &fuzz_privileged
-                 : which == SE_LOAD_DRIVER_PRIVILEGE  ? &loads_drivers
+                 : which == LOAD_DRIVER               ? &loads_drivers
                                                       : NULL;
     BOOLEAN on = (BOOLEAN)fuzz_below(2), *was = fuzz_out(sizeof *was);
     if (!held)
