@@ -157,7 +157,8 @@ static void check_map(const uint32_t *info)
     uint64_t highest = 0;
     for (uint64_t at = info[12], end = at + info[11]; at < end; at += 4 + *(uint32_t *)at) {
         const uint64_t *range = (uint64_t *)(at + 4);
-        if (range[0] + range[1] > highest)
+        bool ram = *(const uint32_t *)(range + 2) == 1;
+        if (ram && range[0] + range[1] > highest)
             highest = range[0] + range[1];
     }
     check_that("memory above 1 MB and not above 4 GB", highest > 1 << 20 && highest <= 1ul << 32,
@@ -230,7 +231,8 @@ static uint64_t tsc(void)
 }
 
 /* Who waits with PAUSE for a time by the TSC sees as many cycles: an exit for each takes 2,000
- * units, an instruction one; an exit or two may come by chance. Overflows on the way. */
+ * units, for 1,000 more two million; an instruction one. The steps before an overflow on the way
+ * are some tens, more or fewer. */
 static void check_pauses(void)
 {
     uint64_t on, off, spent[2];
@@ -242,7 +244,7 @@ static void check_pauses(void)
         check_that("loop of PAUSE", rdmsr(counter_msr(0)), 1004 + 3000 * i);
         disarm(0);
     }
-    check_that("PAUSE takes no time", spent[1] < spent[0] + 30000, 1);
+    check_that("PAUSE takes no time", spent[1] < spent[0] + 200000, 1);
     /* Branches are decoded, so that each instruction is stepped. */
     pmu.instructions = (pmu.masks_lvt ? 0xc4 : 0xc2) | EN;
     uint32_t msr = arm_counter(0, KERNEL, 0, &on, &off);
