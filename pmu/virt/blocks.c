@@ -56,7 +56,8 @@ static uint64_t code_pages[PLACES];
 
 /* What this run has executed. */
 static struct sums sums;
-static uint64_t executed;
+static enum vectors allowed; /* in it */
+static uint8_t unused_bits;  /* of its addresses */
 
 /* The time of block.checked. It grows whenever the guest may have changed pages or code. */
 static uint64_t now;
@@ -108,7 +109,6 @@ static inline uint8_t *find_memory(const struct vcpu *v, uint64_t address, enum 
 static void begin_run(void)
 {
     now++;
-    executed = 0;
     sums = (struct sums){ { 0, 0 } };
     run_number = (run_number + 1) % PAGE_SIZE;
     if (run_number)
@@ -153,7 +153,7 @@ static uint16_t *index_entry(uint64_t rip)
     return &block_index[at];
 }
 
-/* NULL: the code cannot be read so. */
+/* NULL: its first instruction must be stepped. */
 static struct block *look_up_block(struct vcpu *v)
 {
     uint64_t rip = v->vmcb.rip;
@@ -175,6 +175,8 @@ static struct block *look_up_block(struct vcpu *v)
         b = &blocks[*entry];
         block_translate(v, b, bytes, &space);
     }
+    if (!b->instructions || b->vectors > allowed)
+        return NULL;
     b->code = bytes;
     b->checked = now;
     return b;
@@ -186,14 +188,16 @@ static struct block *next_block(struct vcpu *v, struct block *last)
     struct block *b = last->link;
     if (b && b->rip == v->vmcb.rip && b->checked == now)
         return b;
-    return last->link = look_up_block(v);
+    b = look_up_block(v);
+    if (b)
+        last->link = b;
+    return b;
 }
 
-static void add_executed(const struct sums *s, unsigned instructions)
+static void add_executed(const struct sums *s)
 {
     sums.word[0] += s->word[0];
     sums.word[1] += s->word[1];
-    executed += instructions;
 }
 
 static void count_event(enum event e) { sums.word[sum_word(e)] += 1ul << sum_shift(e); }
@@ -218,10 +222,9 @@ static bool loop_jumps(struct block_state *s, unsigned condition)
     return *rcx && (condition & 2 || (s->flags >> 14 & 1) == (condition & 1));
 }
 
-static bool is_canonical(const struct vcpu *v, uint64_t address)
+static bool is_canonical(uint64_t address)
 {
-    unsigned unused = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
-    return (uint64_t)((int64_t)(address << unused) >> unused) == address;
+    return (uint64_t)((int64_t)(address << unused_bits) >> unused_bits) == address;
 }
 
 /* Whether it surely raises no #DE: the quotient fits. */
@@ -267,16 +270,16 @@ static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, st
     case LEAVE: r[RSP] = r[RBP] + 8; return true;
     case PUSH_LOADED: return push_value(v, b, get64(memory));
     case CALL: put64(memory, b->next); return true;
-    case JUMP_LOADED: b->target = get64(memory); return is_canonical(v, b->target);
+    case JUMP_LOADED: b->target = get64(memory); return is_canonical(b->target);
     case CALL_LOADED:
         b->target = get64(memory);
-        return is_canonical(v, b->target) && push_value(v, b, b->next);
+        return is_canonical(b->target) && push_value(v, b, b->next);
     case JUMP_REGISTER:
     case CALL_REGISTER:
         b->target = r[p->operand];
-        if (is_canonical(v, b->target) && p->special == CALL_REGISTER)
+        if (is_canonical(b->target) && p->special == CALL_REGISTER)
             put64(memory, b->next);
-        return is_canonical(v, b->target);
+        return is_canonical(b->target);
     }
     return true;
 }
@@ -295,17 +298,18 @@ static void execute_part(struct block_state *s, const uint8_t *part)
                    "memory", "cc");
 }
 
-/* The access that a part begins with. */
-static bool begin_access(struct vcpu *v, const struct part *p, struct block *b)
+/* The access that a part begins with; NULL: it must be stepped. */
+static uint8_t *find_access(const struct vcpu *v, const struct part *p, const struct block *b,
+                            uint64_t address)
 {
-    struct block_state *s = &v->stack.state;
-    uint64_t address =
-        p->displacement + s->r[p->base] + (s->r[p->index] << p->scale) + s->r[p->segment];
     uint8_t *memory = find_memory(v, address, p->store ? ACCESS_WRITE : ACCESS_READ);
     bool fits = !(address & p->aligned) && (address & (PAGE_SIZE - 1)) + p->size <= PAGE_SIZE;
-    if (!memory || !fits || (p->store && !may_store(b, memory, p->size)) ||
-        (p->special && !do_special(v, p, memory, b)))
-        return false;
+    return memory && fits && (!p->store || may_store(b, memory, p->size)) ? memory : NULL;
+}
+
+static void begin_access(struct vcpu *v, const struct part *p, uint8_t *memory, uint64_t address)
+{
+    struct block_state *s = &v->stack.state;
     s->pointer = (uint64_t)memory;
     s->r[RSP] += (uint64_t)(int64_t)p->stack;
     uint32_t missed = predict_access(&v->caches, address - p->after);
@@ -313,31 +317,52 @@ static bool begin_access(struct vcpu *v, const struct part *p, struct block *b)
         count_event(EVENT_REFERENCES);
     if (missed & EFFECT(EVENT_MISSES))
         count_event(EVENT_MISSES);
+}
+
+/* False: the part must be stepped, and did nothing. */
+static bool begin_part(struct vcpu *v, const struct part *p, struct block *b)
+{
+    const uint64_t *r = v->stack.state.r;
+    uint64_t address = p->displacement + r[p->base] + (r[p->index] << p->scale) + r[p->segment];
+    uint8_t *memory =
+        p->access ? find_access(v, p, b, address) : (uint8_t *)&v->stack.state.r[p->operand];
+    if (!memory || (p->special && !do_special(v, p, memory, b)))
+        return false;
+    if (p->access)
+        begin_access(v, p, memory, address);
     return true;
 }
 
-static bool do_without_access(struct vcpu *v, const struct part *p, struct block *b)
+static inline void record_branch(struct vcpu *v, const struct block *b, bool user, bool wrong)
 {
-    return !p->special || do_special(v, p, (uint8_t *)&v->stack.state.r[p->operand], b);
+    struct records *r = &v->pmu.records;
+    bool alone = b->conditional && b->instructions == 1 && b->condition < LOOPS;
+    if (r->plain || (r->plain_if_right && !wrong && !alone)) {
+        if (!(r->hides[user] >> b->branch_class & 1))
+            records_push(r, b->branch_class, b->from, v->vmcb.rip, wrong);
+        return;
+    }
+    records_add(v, b->branch_class, alone ? records_from(r, b->from) : b->from, v->vmcb.rip, wrong);
 }
 
 /* False: it ended before a part, whose first instruction must be stepped. */
-static bool run_block(struct vcpu *v, struct block *b)
+static bool run_block(struct vcpu *v, struct block *b, bool user)
 {
     struct block_state *s = &v->stack.state;
     const struct part *p = b->part;
     for (;; p++) {
-        if (p->access ? !begin_access(v, p, b) : !do_without_access(v, p, b)) {
+        if ((p->access || p->special) && !begin_part(v, p, b)) {
             v->vmcb.rip = b->rip + p->offset;
-            add_executed(&p->before, p->instructions);
+            add_executed(&p->before);
             return false;
         }
-        execute_part(s, p->code);
+        if (p->code)
+            execute_part(s, p->code);
         if (p->last)
             break;
     }
     v->vmcb.rip = b->target;
-    add_executed(&b->sums, b->instructions);
+    add_executed(&b->sums);
     bool taken = b->branch_class, wrong = false;
     if (b->conditional) {
         /* A branch to the next instruction counts as not taken, as in a step. */
@@ -353,11 +378,7 @@ static bool run_block(struct vcpu *v, struct block *b)
             count_event(EVENT_MISPREDICTED);
     }
     if (v->pmu.records.on && taken)
-        records_add(v, b->branch_class,
-                    b->conditional && b->instructions == 1 && b->condition < LOOPS
-                        ? records_from(&v->pmu.records, b->from)
-                        : b->from,
-                    v->vmcb.rip, wrong);
+        record_branch(v, b, user, wrong);
     return true;
 }
 
@@ -431,7 +452,7 @@ static void count_run(struct vcpu *v, bool user)
     uint64_t events[EVENT_MISSES + 1] = { 0 };
     for (enum event e = EVENT_BRANCHES; e <= EVENT_MISSES; e++)
         events[e] = sums.word[sum_word(e)] >> sum_shift(e) & (SUM_MOST - 1);
-    count_block(v, user, executed, events);
+    count_block(v, user, sums.word[1] >> SUM_INSTRUCTIONS, events);
 }
 
 static void run_blocks(struct vcpu *v, bool user)
@@ -441,15 +462,16 @@ static void run_blocks(struct vcpu *v, bool user)
     begin_run();
     load_state(v);
     struct block *b = &blocks[0];
-    enum vectors allowed = vectors_of(v);
+    allowed = vectors_of(v);
+    unused_bits = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
     bool all = must_step_all(v, user);
     do
         b = next_block(v, b);
-    while (b && b->instructions && b->vectors <= allowed && executed + b->instructions < most &&
+    while (b && sums.word[1] + b->sums.word[1] < most << SUM_INSTRUCTIONS &&
            (all || rep_stays(v, (uint64_t)b->code - DIRECT_MAP, b->instructions)) &&
-           run_block(v, b));
+           run_block(v, b, user));
     store_state(v);
-    if (executed)
+    if (sums.word[1] >> SUM_INSTRUCTIONS)
         count_run(v, user);
 }
 

@@ -12,8 +12,11 @@
 
 enum { PARTS = 8, BLOCK_BYTES = 64, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 1048576 };
 
-/* Counts of the events from EVENT_BRANCHES on, 12 bits each. */
+/* Counts of the events from EVENT_BRANCHES on, 12 bits each; above them in the last word:
+ * instructions. */
 enum { SUM_WORDS = 2, SUM_FIELDS = 5, SUM_BITS = 12, SUM_MOST = 1 << SUM_BITS };
+enum { SUM_INSTRUCTIONS = 48 };
+_Static_assert(EVENT_MISSES - EVENT_BRANCHES == SUM_WORDS * SUM_FIELDS - 2, "one field is free");
 struct sums {
     uint64_t word[SUM_WORDS];
 };
@@ -43,9 +46,9 @@ enum vectors { NO_VECTORS, VECTORS_SSE2, VECTORS_SSE4, VECTORS_AVX2 };
 struct part {
     const uint8_t *code; /* NULL: nothing to execute */
     uint64_t displacement;
-    struct sums before;                  /* events of the block up to here */
+    struct sums before;                  /* of the block up to here */
     int32_t stack;                       /* added to RSP, between address and code */
-    uint8_t instructions, offset;        /* of the block up to here; offset in bytes */
+    uint8_t offset;                      /* of the block up to here, in bytes */
     uint8_t base, index, scale, segment; /* slots of struct block_state */
     uint8_t special, operand;            /* operand: the register of a jump or division */
     uint8_t after;                       /* bytes of immediate after a RIP-relative operand */

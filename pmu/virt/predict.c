@@ -6,38 +6,10 @@
  * a reference of the last level; a miss of both is its miss. CLFLUSH empties the line in both. */
 #include "pmu/virt/vcpu.h"
 
-#define LINE_SHIFT 6
-
-bool predict_wrong(struct predictor *p, uint64_t rip, bool taken)
-{
-    uint8_t *last = &p->taken[rip % PREDICTED];
-    bool wrong = *last != taken;
-    *last = taken;
-    return wrong;
-}
-
-/* Loads the line; returns whether it was absent. */
-static bool line_missed(uint64_t *lines, unsigned count, uint64_t line)
-{
-    uint64_t *at = &lines[line % count];
-    bool wrong = *at != line;
-    *at = line;
-    return wrong;
-}
-
 static void flush_line(uint64_t *lines, unsigned count, uint64_t line)
 {
     if (lines[line % count] == line)
         lines[line % count] = 0;
-}
-
-uint32_t predict_access(struct caches *c, uint64_t address)
-{
-    uint64_t line = address >> LINE_SHIFT | 1ul << 63; /* 0 is an empty line */
-    if (!line_missed(c->first, FIRST_LINES, line))
-        return 0;
-    return EFFECT(EVENT_REFERENCES) |
-           (line_missed(c->last, LAST_LINES, line) ? EFFECT(EVENT_MISSES) : 0);
 }
 
 uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)

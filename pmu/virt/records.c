@@ -60,6 +60,30 @@ static unsigned depth_of(const struct pmu *p)
     return p->records.depth ? p->records.depth : p->model->lbr_depth;
 }
 
+/* Architectural: 6 and 7 are no types. */
+static uint64_t arch_type(uint64_t class)
+{
+    static const uint8_t types[BRANCH_CLASSES] = { 0, 0, 0, 4, 3, 5, 1, 2, 8 };
+    return (uint64_t)types[class] << 56;
+}
+
+/* As registers show it. */
+static void show_entry(const struct model *m, uint64_t entry[])
+{
+    enum lbr_form form = form_of(m);
+    uint64_t class = entry[RECORD_CLASS], wrong = entry[RECORD_INFO];
+    bool in_from = form == FORM_AMD || (form == FORM_STACK && m->lbr_format < LBR_INFO);
+    uint64_t flags = (in_from ? MISPREDICTED : 0) | (m->lbr_format == LBR_TSX ? 3ul << 61 : 0);
+    if (!class)
+        return;
+    entry[RECORD_FROM] = (entry[RECORD_FROM] & ~flags) | (wrong & flags);
+    if (form == FORM_AMD)
+        entry[RECORD_TO] = (entry[RECORD_TO] & AMD_ADDRESS) | AMD_VALID;
+    if (form == FORM_ARCH)
+        entry[RECORD_INFO] |= arch_type(class);
+    entry[RECORD_CLASS] = 0;
+}
+
 /* NULL: the model has no such register. */
 static uint64_t *find_record(struct pmu *p, uint32_t msr, unsigned *field)
 {
@@ -73,7 +97,9 @@ static uint64_t *find_record(struct pmu *p, uint32_t msr, unsigned *field)
         if (msr < first || (msr - first) % stride || n >= depth)
             continue;
         bool newest_first = form == FORM_ARCH || form == FORM_AMD;
-        return &p->records.entries[newest_first ? (p->records.top - n) % depth : n][*field];
+        uint64_t *entry = p->records.entries[newest_first ? (p->records.top - n) % depth : n];
+        show_entry(p->model, entry);
+        return &entry[*field];
     }
     return 0;
 }
@@ -198,26 +224,6 @@ void records_leave_on(struct pmu *p)
         p->debugctl |= DEBUGCTL_LBR;
 }
 
-/* Architectural: 6 and 7 are no types. */
-static uint64_t arch_type(enum branch class)
-{
-    static const uint8_t types[BRANCH_CLASSES] = { 0, 0, 0, 4, 3, 5, 1, 2, 8 };
-    return (uint64_t)types[class] << 56;
-}
-
-/* How entries are stored, as records_add() wants it. */
-static void derive_shape(struct records *r, const struct model *m, unsigned depth)
-{
-    enum lbr_form form = form_of(m);
-    bool in_from = form == FORM_AMD || (form == FORM_STACK && m->lbr_format < LBR_INFO);
-    r->last = depth - 1;
-    r->wrong_from = in_from ? MISPREDICTED : 0;
-    r->keep_from = ~(r->wrong_from | (m->lbr_format == LBR_TSX ? 3ul << 61 : 0));
-    r->keep_to = form == FORM_AMD ? AMD_ADDRESS : UINT64_MAX;
-    r->mark_to = form == FORM_AMD ? AMD_VALID : 0;
-    r->has_types = form == FORM_ARCH;
-}
-
 void records_refresh(struct pmu *p)
 {
     struct records *r = &p->records;
@@ -228,17 +234,21 @@ void records_refresh(struct pmu *p)
                              : form == FORM_AMD ? r->control & AMD_ENABLE
                                                 : form && p->debugctl & DEBUGCTL_LBR);
     r->on = r->pair_on || r->list_on;
-    derive_shape(r, p->model, depth_of(p));
+    r->plain_if_right = r->list_on && !r->pair_on && !(r->select & CALL_STACK);
+    r->plain = r->plain_if_right && !virt_quirks.wrongpath && !virt_quirks.fused;
+    for (unsigned user = 0; user < 2; user++)
+        r->hides[user] = r->select >> user & 1 ? UINT64_MAX : r->select;
+    r->last = depth_of(p) - 1;
 }
 
 /* What AMD's processors leave of the path that a misprediction began; the branch itself was
  * speculative. */
-static void add_wrong_path(struct records *r, uint64_t from)
+static void add_wrong_path(struct pmu *p, uint64_t from)
 {
+    struct records *r = &p->records;
+    show_entry(p->model, r->entries[r->top]);
     r->entries[r->top][RECORD_TO] |= AMD_SPECULATIVE;
-    r->top = (r->top + 1) & r->last;
-    r->entries[r->top][RECORD_FROM] = from;
-    r->entries[r->top][RECORD_TO] = (from & AMD_ADDRESS) | AMD_SPECULATIVE;
+    records_push(r, BRANCH_NONE, from, (from & AMD_ADDRESS) | AMD_SPECULATIVE, false);
 }
 
 void records_add(struct vcpu *v, enum branch class, uint64_t from, uint64_t to, bool mispredicted)
@@ -248,7 +258,7 @@ void records_add(struct vcpu *v, enum branch class, uint64_t from, uint64_t to, 
         r->pair[0] = from;
         r->pair[1] = to;
     }
-    if (!r->list_on || r->select >> class & 1 || r->select >> (v->vmcb.cpl == 3) & 1)
+    if (!r->list_on || r->hides[v->vmcb.cpl == 3] >> class & 1)
         return;
     if (r->select & CALL_STACK && class == BRANCH_RET) {
         memset(r->entries[r->top], 0, sizeof r->entries[0]);
@@ -257,13 +267,9 @@ void records_add(struct vcpu *v, enum branch class, uint64_t from, uint64_t to, 
     }
     if (r->select & CALL_STACK && class == BRANCH_REL_CALL && to == from + SHORT_CALL)
         return;
-    r->top = (r->top + 1) & r->last;
-    uint64_t *record = r->entries[r->top], wrong = mispredicted ? MISPREDICTED : 0;
-    record[RECORD_FROM] = (from & r->keep_from) | (wrong & r->wrong_from);
-    record[RECORD_TO] = (to & r->keep_to) | r->mark_to;
-    record[RECORD_INFO] = wrong | (r->has_types ? arch_type(class) : 0);
+    records_push(r, class, from, to, mispredicted);
     if (virt_quirks.wrongpath && mispredicted)
-        add_wrong_path(r, from);
+        add_wrong_path(&v->pmu, from);
 }
 
 uint64_t records_from(const struct records *r, uint64_t from)

@@ -24,18 +24,32 @@ enum branch {
  * the architectural and AMD's second. AMD's pair is beside them. */
 enum lbr_form { FORM_NONE, FORM_OLD, FORM_STACK, FORM_ARCH, FORM_AMD };
 
-enum { RECORDS_MAX = 32, RECORD_FROM = 0, RECORD_TO, RECORD_INFO, RECORD_FIELDS };
+/* An entry has a class until registers show it: from then on it is as they show it. */
+enum { RECORDS_MAX = 32, RECORD_FROM = 0, RECORD_TO, RECORD_INFO, RECORD_FIELDS, RECORD_CLASS = 3 };
 struct records {
-    /* Derived by records_refresh(): whether branches are recorded now; how. */
-    bool on, list_on, pair_on, has_types;
-    uint64_t last, keep_from, wrong_from, keep_to, mark_to; /* last: of the ring's indices */
-    uint64_t top;                                           /* the index of the newest */
-    uint64_t select;                                        /* what is hidden */
+    /* Derived by records_refresh(): whether branches are recorded now; plain: each that is not
+     * hidden is an entry, and that is all. */
+    bool on, list_on, pair_on, plain, plain_if_right;
+    uint64_t hides[2];               /* classes as bits, in ring 0 and in ring 3 */
+    uint64_t last;                   /* of the ring's indices */
+    uint64_t top;                    /* the index of the newest */
+    uint64_t select;                 /* what is hidden */
     uint64_t control, depth;         /* registers that some forms have; depth 0: the model's */
     uint64_t compared, compared_end; /* where the last step was a comparison; quirk fused */
     uint64_t pair[4];
-    uint64_t entries[RECORDS_MAX][RECORD_FIELDS];
+    uint64_t entries[RECORDS_MAX][RECORD_CLASS + 1];
 };
+
+static inline void records_push(struct records *r, enum branch class, uint64_t from, uint64_t to,
+                                bool mispredicted)
+{
+    r->top = (r->top + 1) & r->last;
+    uint64_t *record = r->entries[r->top];
+    record[RECORD_FROM] = from;
+    record[RECORD_TO] = to;
+    record[RECORD_INFO] = (uint64_t)mispredicted << 63;
+    record[RECORD_CLASS] = class;
+}
 
 /* A taken branch, which is done: the CPL decides as what it is now. Only while records.on. */
 void records_add(struct vcpu *v, enum branch class, uint64_t from, uint64_t to, bool mispredicted);

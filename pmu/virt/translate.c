@@ -272,7 +272,9 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
 
 static COLD void end_part(struct block *b, struct emitter *e)
 {
-    if (b->parts)
+    if (b->parts && b->part[b->parts - 1].code == e->at)
+        b->part[b->parts - 1].code = NULL;
+    else if (b->parts)
         end_code(e);
 }
 
@@ -285,7 +287,6 @@ static COLD bool begin_part(struct block *b, struct emitter *e)
     b->part[b->parts++] = (struct part){
         .code = e->at,
         .before = b->sums,
-        .instructions = b->instructions,
         .offset = b->length,
         .base = SLOT_ZERO,
         .index = SLOT_ZERO,
@@ -339,6 +340,7 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     b->compared = instruction_compares(&s.i) ? v->vmcb.rip : 0;
     b->branch_class = i.branch;
     b->instructions++;
+    b->sums.word[1] += 1ul << SUM_INSTRUCTIONS;
     b->length = (uint8_t)(b->length + s.size);
     add_sums(&b->sums, i.effects);
     return true;
