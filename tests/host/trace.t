@@ -28,6 +28,7 @@ sub built
 }
 my $threads = built('tests/samples/threads.c');
 my $calls = built('tests/programs/events.c');
+my $branches = built('tests/programs/branches.c');
 my $sample = built('tests/samples/trace.c');
 my $format = built('tests/programs/format.c');
 
@@ -47,7 +48,7 @@ sub trace
 my %layout = (0x501 => 'V2 Q<7 V C4', 0x502 => 'V2 Q<7 V C4', 0x524 => 'V2 c2 C c4 C V2',
               0x532 => 'V c2 C2', 0xf2e => 'Q< V v C2', 0xf2f => 'Q< V v2', 0xf33 => 'Q<',
               0xf34 => 'V', 0xf43 => 'Q<2 C v C', 0xf48 => 'V3', 0xf5b => 'Q<2',
-              0x1820 => 'Q< V2 Q<*');
+              0x1820 => 'Q< V2 Q<*', branches => 'Q< V4 Q<*');
 
 # The names of a 0F30, as many as it says.
 sub names_of
@@ -65,9 +66,11 @@ sub names_of
 # A record of the .etl as a line of numbers; the same of an event as babeltrace2 tells it.
 sub line_of_record
 {
-    my ($r, $name) = @_;
-    my @numbers = unpack $layout{ $r->{hook} }, $r->{payload};
-    splice @numbers, 2, 0, @numbers - 3 if $r->{hook} == 0x1820; # CTF says how many follow
+    my ($r, $hook, $name) = @_;
+    my @numbers = unpack $layout{$hook}, $r->{payload};
+    # CTF says how many follow.
+    splice @numbers, 2, 0, @numbers - 3 if $hook eq 0x1820;
+    $numbers[4] = (@numbers - 5) / 3 if $hook eq 'branches';
     return join ' ', $r->{time}, $name, @{ $r->{counters} }, @numbers;
 }
 
@@ -91,12 +94,13 @@ sub read_etl
     my %name = (0x501 => 'THREAD_CREATE', 0x502 => 'THREAD_DELETE', 0x524 => 'CONTEXTSWAP',
                 0x532 => 'READY_THREAD', 0xf2e => 'SAMPLED_PROFILE', 0xf2f => 'PMC_INTERRUPT',
                 0xf33 => 'SYSCALL_ENTER', 0xf34 => 'SYSCALL_EXIT', 0xf43 => 'INTERRUPT',
-                0xf48 => 'SAMPLED_PROFILE_SET_INTERVAL', 0xf5b => 'IPI', 0x1820 => 'STACKWALK');
+                0xf48 => 'SAMPLED_PROFILE_SET_INTERVAL', 0xf5b => 'IPI', 0x1820 => 'STACKWALK',
+                branches => 'LAST_BRANCH');
     my (%lines, %last, %thread, @names);
     for (@{ $etl->{records} }) {
-        push @{ $lines{ $_->{cpu} } }, line_of_record($_, $name{ $_->{hook} })
-            if $name{ $_->{hook} };
-        @names = names_of($_->{payload}) if $_->{hook} == 0xf30;
+        my $hook = $_->{kind} == 0x14 ? 'branches' : $_->{hook};
+        push @{ $lines{ $_->{cpu} } }, line_of_record($_, $hook, $name{$hook}) if $name{$hook};
+        @names = names_of($_->{payload}) if $hook eq 0xf30;
         next if $_->{hook} != 0x524;
         die "a context switch of another size\n" if length $_->{payload} != 0x18;
         my ($new, $old) = unpack 'V V', $_->{payload};
@@ -226,6 +230,26 @@ for (@$walked) {
 }
 ok(@$walked && !@loose, 'each record that stacks are asked of has its own next')
     or diag(@loose > 5 ? @loose[0 .. 4] : @loose);
+
+# So do branches, of the ring that was asked for.
+for my $machine ('PMU=intel-v4', 'PMU=intel-v6 SMP=2', 'PMU=amd-v2') {
+    ($text, undef, my $branched) =
+        check($branches, "$machine EVENTS=syscall COUNTERS= BRANCHES=syscall,user",
+              qw(SYSCALL_ENTER SYSCALL_EXIT LAST_BRANCH));
+    my ($times, $mark) = $text =~ /^marked (\d+) times at (\w+)/m;
+    my ($marked, %before, @loose) = (0);
+    for (@$branched) {
+        my ($kind, $cpu) = /\] (\w+): \{ cpu_id = (\d+) \}/;
+        my $of = $before{$cpu} // '';
+        push @loose, $_
+            if ($kind eq 'LAST_BRANCH') != ($of =~ /^SYSCALL/) || /From = 0xF\w+, To = 0xF/;
+        $marked++ if $of eq 'SYSCALL_ENTER' && /To = 0x$mark\b/;
+        $before{$cpu} = $kind;
+    }
+    ok($times && $marked == $times && !@loose,
+       "$machine: each system call has its branches next, with the call that was before it")
+        or diag("$marked times\n$text", @loose > 5 ? @loose[0 .. 4] : @loose);
+}
 ($text, $seen, my $list) = check($threads, 'PMU=amd-k7 EVENTS=cswitch,pmc COUNTERS=instructions',
                                  qw(CONTEXTSWAP PMC_INTERRUPT));
 my ($counted, $samples) = (0, 0);
