@@ -142,7 +142,7 @@ struct vcpu *virt_start(const char *text)
     }
     started = true;
     vmcb_init();
-    rep_start(false);
+    rep_start();
     virt_step = virt_quirks.step;
     return next_vcpu(&first);
 }

@@ -63,7 +63,6 @@ void virt_boot_payload(const char *model, const struct virt_payload *payload)
         start_linux(v, payload);
     else
         start_multiboot(v, payload);
-    rep_start(true);
     v->vmcb.rip = payload->entry;
     virt_enter(v);
 }

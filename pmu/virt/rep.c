@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* With QEMU's instruction clock each iteration of a repeated string instruction counts. So, while
  * instructions are counted, code that has such instructions does not run freely: blocks.c and steps
- * execute it. Nested paging (nested.c) finds it. A payload has that only with the boot option rep.
- * L: the token. */
+ * execute it. Nested paging (nested.c) finds it. L: the token. */
 #include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
+#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/guest.h"
 #include "pmu/virt/nested.h"
@@ -21,14 +21,15 @@ enum { QUIET_MOST = 64 };
 static bool wanted;
 static unsigned quiet = QUIET_MOST; /* L: the token; entries since a CPU counted instructions */
 
-BOOT_OPTIONS("rep");
+BOOT_OPTIONS("rep=");
 
-void rep_start(bool payload)
+void rep_start(void)
 {
-    wanted = !payload || boot_flag("rep");
+    char word[8] = "";
+    wanted = !boot_option("rep", word, sizeof word) || strcmp(word, "off");
     if (!wanted)
-        print("# vpmu: a repeated string instruction counts its iterations while only "
-              "instructions and cycles count; with the boot option rep it counts 1\n");
+        print("# vpmu: rep=off: a repeated string instruction counts its iterations while only "
+              "instructions and cycles count\n");
 }
 
 #define DR7_ANY 0xffu

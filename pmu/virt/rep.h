@@ -13,9 +13,9 @@ struct rep {
     unsigned stays; /* how much of other code does not either, until the next such page */
 };
 
-/* What runs with string instructions is some 50 times slower. This kernel has next to none; of a
- * payload all runs freely, unless the boot option `rep` says otherwise: a line says it. */
-void rep_start(bool payload);
+/* What runs with string instructions is some 50 times slower while instructions are counted. With
+ * the boot option rep=off it runs freely, and a line says what they count then. */
+void rep_start(void);
 /* Whether such an instruction counts 1 in this ring now, rather than its iterations. */
 bool rep_counts_one(const struct vcpu *v, bool user);
 /* Before the entry: which pages the guest may execute in this run. */

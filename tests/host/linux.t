@@ -157,9 +157,9 @@ run_is("PMU=intel-v4 PAYLOAD=$build/suite.elf PAYLOAD_ARGS='0 1 5'", 1, $name,
 run_is("PMU=amd-v2 PAYLOAD=$build/suite.elf.64", 0, qr/^# PASS/m, 'the same image, ELF64');
 
 # What peers' suites check of a PMU, on each model; and what quirks break it notices.
-my %checks = ('intel-v1' => 72, 'intel-v2' => 96, 'intel-v3' => 162, 'intel-v4' => 166,
-              'intel-v4,step' => 166, 'intel-v5' => 304, 'intel-v6' => 229, 'intel-kvm' => 294,
-              'amd-k7' => 102, 'amd-ext' => 150, 'amd-v2' => 175, 'amd-zen5' => 175);
+my %checks = ('intel-v1' => 74, 'intel-v2' => 98, 'intel-v3' => 166, 'intel-v4' => 170,
+              'intel-v4,step' => 170, 'intel-v5' => 312, 'intel-v6' => 235, 'intel-kvm' => 302,
+              'amd-k7' => 106, 'amd-ext' => 156, 'amd-v2' => 181, 'amd-zen5' => 181);
 for my $model (sort keys %checks) {
     run_is("PMU=$model PAYLOAD=$build/peers.elf", 0,
            qr/^# vpmu: .*\npeers: 0*$checks{$model} checks\s*\n#/m, "$model: what peers check");
@@ -173,5 +173,8 @@ for my $quirk (sort keys %noticed) {
     run_is("PMU=$quirk PAYLOAD=$build/peers.elf", 1, qr/^FAIL: \Q$noticed{$quirk}\E\s*$/m,
            "$quirk is noticed");
 }
+run_is("PMU=intel-v4 ARGS=rep=off PAYLOAD=$build/peers.elf", 1,
+       qr/^# vpmu: rep=off: a repeated .*\n(?:.*\n)*FAIL: a repeated .* is one 0\b/m,
+       'rep=off: it counts its iterations, and a line says so');
 
 done_testing;

@@ -4,6 +4,7 @@
 
 section .bss align=64
 line:   resb 64
+bytes:  resb 1000
 
 section .text
 ; void measured(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off): WRMSR of `on`, loops,
@@ -51,4 +52,20 @@ emulated:
     mov ecx, r9d
     write_msr r10
     pop rbx
+    ret
+
+; void strings(uint32_t msr, uint64_t on, uint64_t off): the same; five instructions between, of
+; which one fills 1,000 bytes.
+global strings
+strings:
+    mov r9d, edi
+    mov r10, rdx
+    mov ecx, edi
+    write_msr rsi
+    lea rdi, [bytes]
+    mov ecx, 1000
+    xor eax, eax
+    rep stosb
+    mov ecx, r9d
+    write_msr r10
     ret

@@ -8,10 +8,11 @@
 
 void measured(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off);
 void emulated(uint32_t msr, uint64_t on, uint64_t off);
+void strings(uint32_t msr, uint64_t on, uint64_t off);
 uint64_t try_rdpmc(uint32_t selector, uint64_t *value);
 
 enum { LOOPS = 100, VECTOR = 0x40, GP = 13, LVT_PMI = 0x340, FIXED = 0x309, FIXED_CONTROL = 0x38d };
-enum { EMULATED = 10 * 5 + 2 + 4 };
+enum { EMULATED = 10 * 5 + 2 + 4, STRINGS = 5 + 4 };
 #define ON 0x430000ul /* enabled, both rings */
 #define INTERRUPT (1ul << 20)
 #define MISC_LEGAL 0x400c51889ul /* bit 7 is read-only */
@@ -210,6 +211,9 @@ static void emulation(unsigned i)
     check_that("its status", i, status == NONE || rdmsr(status) == 1ul << i);
     if (status != NONE)
         try_wrmsr(clear, 1ul << i);
+    try_wrmsr(counter_msr(i), 0);
+    strings(msr, on, 0);
+    check_that("a repeated string instruction is one", i, rdmsr(counter_msr(i)) == STRINGS);
     try_wrmsr(select_msr(i), 0);
 }
 
