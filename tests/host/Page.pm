@@ -238,6 +238,14 @@ sub pictures
 
 # --- Traces.
 
+sub stacks
+{
+    my ($trace) = @_;
+    my @stacks = @{ $trace->{stacks} } or return ();
+    return ('<h2>Trace ' . e($trace->{label}) . ": stacks, the newest address first</h2>\n",
+            table(map { row("$_->{times} times", cell(join ' ', @{ $_->{addresses} })) } @stacks));
+}
+
 sub traces
 {
     return map {
@@ -247,7 +255,7 @@ sub traces
         $says .= "; $_->{not_shown} more than can be shown" if $_->{not_shown};
         ('<h2>Trace ' . e($_->{label}) . ': what ran when</h2>' . "\n", $picture->{svg},
          $picture->{legend},
-         '<p>' . e($says) . "</p>\n")
+         '<p>' . e($says) . "</p>\n", stacks($_))
     } @_;
 }
 

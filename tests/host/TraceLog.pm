@@ -6,22 +6,36 @@ use strict;
 use warnings;
 use File::Basename 'basename';
 
-use constant { SPANS_MAX => 4000, MARKS_MAX => 2000 };    # of a trace: a page shall stay small
+# Of a trace: a page shall stay small.
+use constant { SPANS_MAX => 4000, MARKS_MAX => 2000, STACKS_MAX => 40 };
 
 sub is_trace { return -f "$_[0]/metadata" }
 
+# The most frequent stacks first, each with how often it came.
+sub most_frequent
+{
+    my ($times) = @_;
+    my @stacks = sort { $times->{$b} <=> $times->{$a} || $a cmp $b } keys %$times;
+    splice @stacks, STACKS_MAX if @stacks > STACKS_MAX;
+    return map { { times => $times->{$_} + 0, addresses => [split ' '] } } @stacks;
+}
+
 # Of the trace's lines: for each CPU what it ran, [thread, from, to] in seconds since the first
-# event, and the times of events that are no context switches.
+# event, and the times of events that are no context switches; the stacks that followed events.
 sub read_lines
 {
     my ($in) = @_;
-    my (%cpu, %events, $first, $last, $dropped);
+    my (%cpu, %events, %stacks, $first, $last, $dropped);
     my ($spans, $marks) = (0, 0);
     while (<$in>) {
         my ($time, $name, $cpu, $rest) = /^\[(\d+\.\d+)\] (\w+): \{ cpu_id = (\d+) \}, (.*)/
             or return;
         $last = $time - ($first //= $time);
         $events{$name}++;
+        if ($name eq 'STACKWALK') {
+            $stacks{ join ' ', $rest =~ /\[\d+\] = 0x(\w+)/g }++;
+            next;
+        }
         my $c = $cpu{$cpu} //= { spans => [], marks => [] };
         if ($name ne 'CONTEXTSWAP') {
             push @{ $c->{marks} }, $last + 0 if $marks++ < MARKS_MAX;
@@ -36,11 +50,12 @@ sub read_lines
         push @{ $_->{spans} }, [$_->{runs} + 0, $_->{since} + 0, $last + 0] if $spans++ < SPANS_MAX;
     }
     $dropped = ($spans > SPANS_MAX && $spans - SPANS_MAX)
-        + ($marks > MARKS_MAX && $marks - MARKS_MAX);
+        + ($marks > MARKS_MAX && $marks - MARKS_MAX)
+        + (keys %stacks > STACKS_MAX && keys(%stacks) - STACKS_MAX);
     my @cpus = map { { cpu => $_ + 0, spans => $cpu{$_}{spans}, marks => $cpu{$_}{marks} } }
         sort { $a <=> $b } keys %cpu;
     return { seconds => ($last // 0) + 0, events => \%events, cpus => \@cpus,
-             not_shown => $dropped + 0 };
+             stacks => [most_frequent(\%stacks)], not_shown => $dropped + 0 };
 }
 
 # The trace as a structure; or nothing and why not.

@@ -259,18 +259,25 @@ stream {
 };
 event { name = "CONTEXTSWAP"; id = 1; fields := struct { u64 NewThreadId; u64 OldThreadId; }; };
 event { name = "IPI"; id = 2; fields := struct { u64 from; u64 to; }; };
+typealias integer { size = 64; align = 8; signed = false; base = 16; } := address;
+event { name = "STACKWALK"; id = 3; fields := struct { address Stack[2]; }; };
 END
-    my @events = ([1, 100, 5, 0], [2, 110, 0, 1], [1, 120, 6, 5], [1, 140, 0, 6], [2, 150, 1, 0]);
+    my @events = ([1, 100, 5, 0], [2, 110, 0, 1], [3, 111, 0x1234, 0x7ffb0000], [1, 120, 6, 5],
+                  [3, 121, 0xf00, 0xba4], [1, 140, 0, 6], [3, 141, 0xf00, 0xba4], [2, 150, 1, 0]);
     my $bits = 8 * 8 * (5 + 4 * @events);
     file('trace/cpu0', pack 'Q<*', 100, 150, $bits, $bits, 3, map { @$_ } @events);
     my ($page, $data) = report('a trace', "$dir/trace");
     my $trace = $data->{traces}[0];
-    is_deeply($trace->{events}, { CONTEXTSWAP => 3, IPI => 2 }, 'its events');
+    is_deeply($trace->{events}, { CONTEXTSWAP => 3, IPI => 2, STACKWALK => 3 }, 'its events');
     is_deeply($trace->{cpus}, [{ cpu => 3, spans => [[5, 0, 0.02], [6, 0.02, 0.04]],
                                  marks => [0.01, 0.05] }], 'what ran when');
     has($page, qr{<rect x="60\.0" [^>]*class="c[01]"><title>thread 5: 0\.000000 s to 0\.020000 s<},
         'a picture of it');
     has($page, qr{>CPU 3</text>}, 'for each CPU');
+    is_deeply($trace->{stacks}, [{ times => 2, addresses => ['F00', 'BA4'] },
+                                 { times => 1, addresses => ['1234', '7FFB0000'] }],
+              'stacks, the most frequent first');
+    has($page, qr{<th>2 times</th><td>F00 BA4</td>}, 'a table of stacks');
     is_deeply([browser_faults("$dir/report.html")], [], 'a trace in Chromium');
     file('trace/cpu0', 'no trace');
     is((run_it("tests/report $dir/trace"))[0], 99, 'one that cannot be read is refused');
