@@ -4,9 +4,9 @@
  *
  * NT: of the general sources Windows has those that were architectural in 2003 and calls the
  * others unsupported. Here they are what the family's event table has; Intel's data and
- * instruction caches and floating point stay unsupported, as there. LbrInserts (20h) needs last
- * branch records, which nothing here drives. Only the limits of TimerFixed (24h) are known. Both
- * are unsupported.
+ * instruction caches and floating point stay unsupported, as there. LbrInserts (20h) counts while
+ * a list of branches is on, which the source does not turn on: a trace session or a thread's Dr7
+ * does. Of TimerFixed (24h) only the limits are known: it is unsupported.
  *
  * Source: numbers as studied in Windows 10; Intel SDM vol. 3 "Pre-defined architectural
  * performance events". */
@@ -25,6 +25,7 @@ static const struct source_row intel[] = {
     { .id = 0x1d, .name = "LLCMisses", .event = PMU_LLC_MISSES },
     { .id = 0x1e, .name = "BranchInstructionRetired", .event = PMU_BRANCHES },
     { .id = 0x1f, .name = "BranchMispredictsRetired", .event = PMU_BRANCH_MISSES },
+    { .id = 0x20, .name = "LbrInserts", .event = PMU_BRANCH_RECORDS },
     { .id = 0x21,
       .name = "InstructionsRetiredFixed",
       .event = PMU_INSTRUCTIONS,

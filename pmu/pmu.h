@@ -55,6 +55,7 @@ enum pmu_event {
     PMU_MISALIGNED,
     PMU_CONDITIONAL_BRANCHES, /* retired: no interrupt adds to them */
     PMU_INTERRUPTS,
+    PMU_BRANCH_RECORDS, /* entries of the list of branches, while it is on */
     PMU_EVENT_COUNT
 };
 

@@ -77,7 +77,8 @@ static const struct pmu_table sandy_bridge = {
         { PMU_L1D_ACCESSES, 0xd0, 0x83, 0, PMU_FIRST(4), NEAR, "MEM_UOPS_RETIRED.ALL_LOADS|ALL_STORES" },
         { PMU_L1D_MISSES,   0x51, 0x01, 0, PMU_FIRST(4), NEAR, "L1D.REPLACEMENT" },
         { PMU_L1I_READS,    0x80, 0x03, 0, 0, NEAR, "ICACHE.HIT|MISSES" },
-        { PMU_LOCKED,       0xd0, 0x21, 0, PMU_FIRST(4), NEAR, "MEM_UOPS_RETIRED.LOCK_LOADS" })
+        { PMU_LOCKED,       0xd0, 0x21, 0, PMU_FIRST(4), NEAR, "MEM_UOPS_RETIRED.LOCK_LOADS" },
+        { PMU_BRANCH_RECORDS, 0xcc, 0x20, 0, 0, EXACT, "ROB_MISC_EVENTS.LBR_INSERTS" })
 };
 
 /* broadwell */
@@ -149,6 +150,7 @@ static const struct pmu_table lion_cove = {
         { PMU_L1D_ACCESSES, 0xd0, 0x87, 0, 0, NEAR, "MEM_INST_RETIRED.ANY" },
         { PMU_L1D_MISSES,   0x51, 0x05, 0, 0, NEAR, "L1D.REPLACEMENT" },
         { PMU_L1I_MISSES,   0x24, 0xe4, 0, 0, NEAR, "L2_RQSTS.ALL_CODE_RD" },
+        { PMU_BRANCH_RECORDS, 0xe4, 0x01, 0, 0, EXACT, "MISC_RETIRED.LBR_INSERTS" },
         LACKS(PMU_CONDITIONAL_BRANCHES))
 };
 
@@ -203,6 +205,7 @@ static const struct pmu_table gracemont = {
     ROWS(
         { PMU_PIPELINE_DRY,    0x71, 0x00, 0, 0, NEAR, "TOPDOWN_FE_BOUND.ALL" },
         { PMU_PIPELINE_FROZEN, 0x74, 0x00, 0, 0, NEAR, "TOPDOWN_BE_BOUND.ALL" },
+        { PMU_BRANCH_RECORDS,  0xe4, 0x01, 0, 0, EXACT, "MISC_RETIRED.LBR_INSERTS" },
         LACKS(PMU_INTERRUPTS))
 };
 

@@ -343,6 +343,7 @@ static inline void record_branch(struct vcpu *v, const struct block *b, bool use
         return;
     }
     records_add(v, b->branch_class, alone ? records_from(r, b->from) : b->from, v->vmcb.rip, wrong);
+    count_record(v);
 }
 
 /* False: it ended before a part, whose first instruction must be stepped. */
@@ -449,7 +450,7 @@ static bool may_run(const struct vcpu *v)
 
 static void count_run(struct vcpu *v, bool user)
 {
-    uint64_t events[EVENT_MISSES + 1] = { 0 };
+    uint64_t events[EVENT_RECORDS + 1] = { 0 };
     for (enum event e = EVENT_BRANCHES; e <= EVENT_MISSES; e++)
         events[e] = sums.word[sum_word(e)] >> sum_shift(e) & (SUM_MOST - 1);
     count_block(v, user, sums.word[1] >> SUM_INSTRUCTIONS, events);

@@ -173,6 +173,21 @@ void count_smi(struct vcpu *v)
             add_events(v, i, 1);
 }
 
+void count_record(struct vcpu *v)
+{
+    struct records *r = &v->pmu.records;
+    for (unsigned i = 0; i < COUNTER_MAX && r->gained; i++) {
+        struct counter *c = &v->pmu.counters[i];
+        if (c->event != EVENT_RECORDS || !counter_runs(c, v->vmcb.cpl == 3))
+            continue;
+        if (c->threshold || c->edge)
+            c->in_cycle++;
+        else
+            add_events(v, i, 1);
+    }
+    r->gained = false;
+}
+
 void count_extra(struct vcpu *v, bool user, uint64_t n)
 {
     for (unsigned i = 0; i < COUNTER_MAX; i++) {

@@ -104,6 +104,7 @@ bool deliver_in_software(struct vcpu *v)
     v->vmcb.shadow = 0;
     if (v->pmu.records.on && records_add_event(v, from))
         count_refresh(v);
+    count_record(v);
     v->vmcb.inject = 0;
     return true;
 }

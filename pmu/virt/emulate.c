@@ -111,6 +111,7 @@ bool emulate_syscall(struct vcpu *v)
     v->vmcb.shadow = 0;
     if (v->pmu.records.on)
         records_add(v, BRANCH_FAR, from, v->vmcb.rip, false);
+    count_record(v);
     count_one(v, user, EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR));
     virt_trap(v); /* the trap depends on the new flags: SYSCALL may have cleared TF, and SYSRET
                      restores it */

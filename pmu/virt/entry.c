@@ -132,6 +132,7 @@ void entry_account(struct vcpu *v, uint64_t clock)
     if (v->step.done && v->run.length) {
         uint32_t effects = instruction_effects(v, &v->step.code);
         records_add_step(v, v->step.code.branch, effects);
+        count_record(v);
         count_one(v, user, effects);
         count_add(v, user, v->run.length - 1); /* MOV SS delays the trap by one instruction */
     } else {

@@ -30,6 +30,7 @@ enum event {
     EVENT_STORES,
     EVENT_REFERENCES,
     EVENT_MISSES,
+    EVENT_RECORDS, /* entries of the list of branches; those of an interrupt too */
 };
 #define EFFECT(event) (1u << (event))
 
@@ -175,6 +176,8 @@ uint64_t count_iterations_left(const struct vcpu *v, bool user);
 void count_one(struct vcpu *v, bool user, uint32_t effects);
 /* Firmware took an SMI. */
 void count_smi(struct vcpu *v);
+/* After records_add() and its kin: counts the entry, if there is one, in the ring of the CPL. */
+void count_record(struct vcpu *v);
 /* Adds n events that no instruction caused to the counters of instructions and of branches. */
 void count_extra(struct vcpu *v, bool user, uint64_t n);
 /* The guest took this interrupt, exception or NMI in ring 3. */

@@ -234,7 +234,10 @@ void records_refresh(struct pmu *p)
                              : form == FORM_AMD ? r->control & AMD_ENABLE
                                                 : form && p->debugctl & DEBUGCTL_LBR);
     r->on = r->pair_on || r->list_on;
-    r->plain_if_right = r->list_on && !r->pair_on && !(r->select & CALL_STACK);
+    r->counted = false;
+    for (unsigned i = 0; i < COUNTER_MAX; i++)
+        r->counted |= p->counters[i].event == EVENT_RECORDS;
+    r->plain_if_right = r->list_on && !r->pair_on && !r->counted && !(r->select & CALL_STACK);
     r->plain = r->plain_if_right && !virt_quirks.wrongpath && !virt_quirks.fused;
     for (unsigned user = 0; user < 2; user++)
         r->hides[user] = r->select >> user & 1 ? UINT64_MAX : r->select;
@@ -268,6 +271,7 @@ void records_add(struct vcpu *v, enum branch class, uint64_t from, uint64_t to, 
     if (r->select & CALL_STACK && class == BRANCH_REL_CALL && to == from + SHORT_CALL)
         return;
     records_push(r, class, from, to, mispredicted);
+    r->gained = true;
     if (virt_quirks.wrongpath && mispredicted)
         add_wrong_path(&v->pmu, from);
 }

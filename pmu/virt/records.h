@@ -30,6 +30,8 @@ struct records {
     /* Derived by records_refresh(): whether branches are recorded now; plain: each that is not
      * hidden is an entry, and that is all. */
     bool on, list_on, pair_on, plain, plain_if_right;
+    bool gained; /* an entry, which count_record() has not seen yet */
+    bool counted;
     uint64_t hides[2];               /* classes as bits, in ring 0 and in ring 3 */
     uint64_t last;                   /* of the ring's indices */
     uint64_t top;                    /* the index of the newest */

@@ -34,6 +34,7 @@ static const char *const names[PMU_EVENT_COUNT] = {
     [PMU_MISALIGNED] = "misaligned",
     [PMU_CONDITIONAL_BRANCHES] = "conditional_branches",
     [PMU_INTERRUPTS] = "interrupts",
+    [PMU_BRANCH_RECORDS] = "branch records",
 };
 
 static char lower_case(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }

@@ -114,7 +114,7 @@ TEST(source_tables, intel,
         { 0x1d, PMU_LLC_MISSES, 0x412e }, { 0x1e, PMU_BRANCHES, 0x00c4 }, { 0x1f, PMU_BRANCH_MISSES, 0x00c5 },
     };
     /* clang-format on */
-    static const uint8_t lacking[] = { 0x08, 0x09, 0x0d, 0x0e, 0x14, 0x15, 0x16, 0x20, 0x24 };
+    static const uint8_t lacking[] = { 0x08, 0x09, 0x0d, 0x0e, 0x14, 0x15, 0x16, 0x24 };
     SKIP_UNLESS(is("intel") && (pmu_here()->events & PMU_BIT(PMU_CYCLES)), "not an Intel PMU");
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         bool has = pmu_here()->events >> rows[i].event & 1;
@@ -124,6 +124,10 @@ TEST(source_tables, intel,
     }
     for (unsigned i = 0; i < sizeof lacking; i++)
         CHECK(!hal_source_supported((KPROFILE_SOURCE)lacking[i]));
+    CHECK_EQ(selected((KPROFILE_SOURCE)0x20), /* its code is the family's */
+             pmu_counters_for(pmu_here(), PMU_BRANCH_RECORDS)
+                 ? pmu_select(pmu_here(), PMU_BRANCH_RECORDS, BOTH_RINGS)
+                 : UNSUPPORTED);
 }
 
 /* As on a processor of another model than CPU 0's. */
@@ -315,7 +319,7 @@ static const char *const source_names[] = {
     "TotalNonissues", "DcacheMisses", "IcacheMisses", "CacheMisses", "BranchMispredictions", "StoreInstructions",
     "FpInstructions", NULL, "2Issue", "3Issue", "4Issue", NULL, "TotalCycles", "IcacheIssues", "DcacheAccesses",
     NULL, "LoadLinkedIssues", NULL, "UnhaltedCoreCycles", "InstructionRetired", "UnhaltedReferenceCycles",
-    "LLCReference", "LLCMisses", "BranchInstructionRetired", "BranchMispredictsRetired", NULL,
+    "LLCReference", "LLCMisses", "BranchInstructionRetired", "BranchMispredictsRetired", "LbrInserts",
     "InstructionsRetiredFixed", "UnhaltedCoreCyclesFixed", "UnhaltedReferenceCyclesFixed",
 };
 /* clang-format on */

@@ -367,3 +367,37 @@ LAB_TEST(amd_lbr, pair,
     CHECK_EQ(lab_rdmsr(PAIR + 2), last[-3].from);
     CHECK_EQ(lab_rdmsr(PAIR + 3), last[-3].to);
 }
+
+/* What the list has, if it is not full. */
+static unsigned count_entries(void)
+{
+    struct pmu_branch list[PMU_BRANCHES_MAX];
+    unsigned depth = pmu_branches_read(branches_here(), list), count = 0;
+    while (count < depth && list[count].from)
+        count++;
+    return count;
+}
+
+LAB_TEST(lbr, counted,
+         "the event of a record counts each entry that the list gains, whatever it hides, and none "
+         "while it is off [LB-16]")
+{
+    uint64_t able = pmu_counters_for(pmu_here(), PMU_BRANCH_RECORDS);
+    SKIP_WITHOUT_FILTER();
+    if (!able)
+        SKIP("no event of a record");
+    unsigned ctr = bit_lowest(able), rows = lbr_count_rows(lbr_program_rows);
+    for (unsigned hidden = 0; hidden < PMU_HIDE_COUNT; hidden++) {
+        pmu_branches_clear(branches_here());
+        pmu_program(ctr, pmu_select(pmu_here(), PMU_BRANCH_RECORDS, PMU_USER | PMU_KERNEL), 0);
+        pmu_start(PMU_BIT(ctr));
+        lab_loop(10);
+        CHECK_EQ(pmu_read(ctr), 0);
+        lbr_run(lbr_program, pmu_branches_gate(branches_here(), hidden ? 1u << hidden : 0));
+        pmu_stop(PMU_BIT(ctr));
+        if (!hidden)
+            CHECK_EQ(pmu_read(ctr), rows);
+        else if (count_entries() < branches_here()->depth)
+            CHECK_EQ(pmu_read(ctr), count_entries());
+    }
+}
