@@ -151,7 +151,7 @@ void exception_trap(const struct trap_frame *f, uint64_t address)
 /* --- From the tick. --- */
 
 #define DISPATCH_LIMIT_NS 1000000000u
-#define DISPATCH_TICKS 20u /* when somebody asks */
+#define DISPATCH_TICKS 5u /* when somebody asks */
 
 bool driver_hangs;
 

@@ -35,15 +35,16 @@ sub check
     return $output;
 }
 
-# Beside the loop one reading is counted, of at most 150 instructions, with the calls around it; and
-# each attempt at it that a switch of threads interrupted, when another thread came by chance.
+# Beside the loop one reading is counted, of at most 150 instructions, with the calls around it and
+# the loop that empties its structure, at most 200; and each attempt at it that a switch of threads
+# interrupted, when another thread came by chance.
 for my $machine ('PMU=amd-v2 SMP=4', 'PMU=intel-v5') {
     my $output = check("DRIVER=tests/samples/counters.c PROGRAM=tests/samples/client.cpp $machine",
                        0, qr/^processor \d shows [1-9]\d* instructions/m, qr/^# PASS/m);
     next if !$output;
     my ($instructions, $branches, $again) = map { $output =~ $_ ? $1 : -1 }
         qr/^instructions: (\d+)$/m, qr/^branches: (\d+)$/m, qr/^of which (\d+) attempts/m;
-    ok($again >= 0 && $instructions > 20000 && $instructions < 20200 + 150 * $again
+    ok($again >= 0 && $instructions > 20000 && $instructions < 20400 + 150 * $again
            && $branches > 10000 && $branches < 10100 + 150 * $again,
        "the loop, and a reading: $instructions instructions, $branches branches, $again again");
 }
