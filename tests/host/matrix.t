@@ -122,9 +122,7 @@ my @machines = (
     ['the machine chosen by itself', '', 0, qr/^# machine: .*\(.+\)$/m],
     (map {
         my $model = $_;
-        map { ["$model, $_ CPU",
-               "PMU=$model SMP=$_" . ("$model $_" eq 'amd-v2 4' ? ' ARGS=long' : ''), 0,
-               '!^# smp: '] } 1, 2, 4 # each CPU is there
+        map { ["$model, $_ CPU", "PMU=$model SMP=$_", 0, '!^# smp: '] } 1, 2, 4 # each CPU is there
     } qw(intel-v2 amd-v2)),
     # Machines with names: these whole, the others by groups. `make machines` runs them all whole.
     (map { ["$_->[0], $_->[1] CPU", "PMU=$_->[0] SMP=$_->[1]", 0] }
@@ -156,7 +154,8 @@ my @machines = (
     (map {
         my $model = $_;
         map { ["$model, $_ CPU, thread profiling, isolate, long",
-               "PMU=$model SMP=$_ ARGS='counters=isolate long' TESTS='tp_*,exact*'", 0] } 1, 4
+               "PMU=$model SMP=$_ ARGS='counters=isolate long' TESTS='tp_*,exact*'", 0] }
+            ($model eq 'intel-v5' ? (1, 4) : 4)
     } qw(intel-v1 intel-v2 intel-v4 intel-v5 amd-k7 amd-ext amd-v2)),
     ['no RDPMC in ring 3, 2 CPU',
      "PMU=zen3 SMP=2 ARGS=rdpmc=off TESTS='tp_*,exact*,pmu_rdpmc*,vpmu_quirks.irq3'", 0,
