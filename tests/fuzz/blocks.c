@@ -206,6 +206,7 @@ static bool step_native(const struct native *s)
             instruction_decode(stepped, &insn, &decoded);
         uint32_t effects = instruction_effects(stepped, &decoded);
         records_add_step(stepped, decoded.branch, effects);
+        count_record(stepped);
         count_one(stepped, true, effects);
         left--;
     }

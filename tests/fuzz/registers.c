@@ -142,7 +142,7 @@ void guest_try_counting(void)
 void guest_try_block(void)
 {
     static struct vcpu once, pieces;
-    uint64_t events[EVENT_MISSES + 1] = { 0 }, n = fuzz_below(400);
+    uint64_t events[EVENT_RECORDS + 1] = { 0 }, n = fuzz_below(400);
     bool user = fuzz_below(2);
     guest_make_pmu();
     if (n >= count_block_left(v, user))
