@@ -11,6 +11,7 @@ struct waiter {
     struct waiter *next;
     const volatile void *address;
     HANDLE event;
+    volatile BOOLEAN removed; /* by a waker, who sets the event */
 };
 
 struct list {
@@ -56,15 +57,16 @@ static HANDLE own_event(void)
     return me->wait_event;
 }
 
-/* False: a waker has removed it already. */
-static bool remove_waiter(struct list *list, const struct waiter *waiter)
+/* Nothing, if a waker has removed it already. */
+static void remove_waiter(struct list *list, const struct waiter *waiter)
 {
-    for (struct waiter **at = &list->first; *at; at = &(*at)->next)
-        if (*at == waiter) {
-            *at = waiter->next;
-            return true;
-        }
-    return false;
+    struct waiter **at = &list->first;
+    lock_list(list);
+    while (*at && *at != waiter)
+        at = &(*at)->next;
+    if (*at)
+        *at = waiter->next;
+    unlock_list(list);
 }
 
 /* Waits while the value at Address is the one at CompareAddress. May end early.
@@ -74,7 +76,7 @@ NTSTATUS NTAPI RtlWaitOnAddress(volatile VOID *Address, PVOID CompareAddress, SI
                                 PLARGE_INTEGER Timeout)
 {
     struct list *list = list_of(Address);
-    struct waiter waiter = { NULL, Address, own_event() };
+    struct waiter waiter = { NULL, Address, own_event(), FALSE };
     if (AddressSize - 1 > 7 || (AddressSize & (AddressSize - 1)))
         return STATUS_INVALID_PARAMETER;
     if (!waiter.event)
@@ -90,12 +92,11 @@ NTSTATUS NTAPI RtlWaitOnAddress(volatile VOID *Address, PVOID CompareAddress, SI
     *last = &waiter;
     unlock_list(list);
     NTSTATUS status = NtWaitForSingleObject(waiter.event, FALSE, Timeout);
-    if (status == STATUS_SUCCESS)
+    if (waiter.removed && status == STATUS_SUCCESS)
         return status;
-    lock_list(list);
-    bool waiting = remove_waiter(list, &waiter);
-    unlock_list(list);
-    if (!waiting) /* the event is set, or will be soon */
+    /* The time is over, or the program has set the event, which is a handle like others. */
+    remove_waiter(list, &waiter);
+    if (waiter.removed) /* the event is set, or will be soon */
         status = NtWaitForSingleObject(waiter.event, FALSE, NULL);
     return status;
 }
@@ -107,8 +108,10 @@ static bool wake_one(const volatile void *address)
     lock_list(list);
     for (struct waiter **at = &list->first; *at; at = &(*at)->next)
         if ((*at)->address == address) {
-            event = (*at)->event;
-            *at = (*at)->next;
+            struct waiter *waiter = *at;
+            event = waiter->event;
+            *at = waiter->next;
+            waiter->removed = TRUE; /* from now on it may be gone */
             break;
         }
     unlock_list(list);
