@@ -115,7 +115,7 @@ for my $machine ('PMU=intel-v2', 'PMU=intel-v5 SMP=4') {
         or diag($trace);
 }
 # What the kernel walks of a program's stack is what RtlVirtualUnwind walks in it.
-check('tests/programs/stacks.c', 'PMU=intel-v5', 0, qr/^17 stacks, 4 match; /m);
+check('tests/programs/stacks.c', 'PMU=intel-v5', 0, qr/^145 stacks, 4 match; /m);
 # Regions that it marks by events of its own count their loops, and what the two calls do beside.
 check('tests/programs/marks.c', "PMU=amd-v2 SMP=$_", 0, qr/^region 3: 80\d{4} instructions, /m,
       qr/^\d+ checks, 0 wrong\n# PASS/m) for 1, 2;

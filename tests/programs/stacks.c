@@ -40,7 +40,8 @@ __asm__("in_prologue:\n"
 
 static NTSTATUS(NTAPI *yield_call)(void);
 static ULONG64 expected[64], wanted[2][64], *bad; /* of deep, of plain */
-static ULONG expected_count, counts[2], matches, half_done, addresses, stacks, longest;
+static ULONG expected_count, counts[2], matches, half_done, addresses, stacks, longest, from_kernel,
+    shown;
 static LONG64 entered, cost;
 
 static __declspec(noinline) void capture(void)
@@ -85,6 +86,8 @@ static __declspec(noinline) ULONG64 plain(unsigned n, ULONG64 a)
     return kept;
 }
 
+static __declspec(noinline) void call_in_kernel(void);
+
 static void on_stack(const EVENT_RECORD *e)
 {
     const ULONG64 *data = e->UserData, *at = data + 2;
@@ -95,6 +98,10 @@ static void on_stack(const EVENT_RECORD *e)
     IS((ULONG)data[1], GetCurrentProcessId());
     while (count && *at >> 63) /* the kernel's */
         at++, count--;
+    if (count && *at - (ULONG64)call_in_kernel < 128) {
+        from_kernel++;
+        shown += count > 1;
+    }
     /* The stub and deep, of which capture stands for its own and another place of deep's. */
     for (unsigned i = 0; i < 2; i++)
         if (count == counts[i] && !memcmp(at + 2, wanted[i] + 2, (count - 2) * sizeof *at)) {
@@ -131,13 +138,21 @@ static ULONG yield_number(void)
 }
 
 /* A system call with this stack pointer. */
-static void call_with(ULONG64 rsp)
+static inline __attribute__((always_inline)) void call_with(ULONG64 rsp)
 {
     ULONG64 number = yield_number();
     __asm__ volatile("mov %%rsp, %%rbx\nmov %[rsp], %%rsp\nsyscall\nmov %%rbx, %%rsp"
                      : "+a"(number)
                      : [rsp] "r"(rsp)
                      : "rbx", "rcx", "r10", "r11", "memory");
+}
+
+/* With each in the kernel's half that a program knows to be there: KUSER_SHARED_DATA, some of whose
+ * words could be addresses of ring 3. None of them is shown. */
+static __declspec(noinline) void call_in_kernel(void)
+{
+    for (ULONG64 offset = 0; offset < 0x400; offset += 8)
+        call_with(0xfffff78000000000 + offset);
 }
 
 static void set_stacks(TRACEHANDLE session, const CLASSIC_EVENT_ID *events)
@@ -206,6 +221,7 @@ int main(void)
                               (ULONG64)(bad + 0x10000 / 8 - 1) };
     for (unsigned i = 0; i < ARRAYSIZE(wrong); i++)
         call_with(wrong[i]);
+    call_in_kernel();
     IS(TraceSetInformation(session, TraceStackTracingInfo, NULL, 0), 0); /* no more */
     yield_call();
     TRACEHANDLE trace = OpenTraceW(&log);
@@ -220,6 +236,8 @@ int main(void)
     IS(counts[0] >= DEPTH + 3, 1);
     IS(matches, 2);
     IS(half_done, 2);
+    IS(from_kernel, 0x400 / 8);
+    IS(shown, 0);
     IS(addresses >= 16, 1);
     IS(stacks >= 4 + ARRAYSIZE(wrong), 1);
     IS(longest <= ADDRESSES && longest > DEPTH, 1);
