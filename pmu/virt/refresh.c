@@ -98,8 +98,9 @@ void count_refresh(struct vcpu *v)
         p->counting |= c->event != EVENT_NONE;
         p->instructions[0] |= c->event == EVENT_INSTRUCTIONS && c->kernel;
         p->instructions[1] |= c->event == EVENT_INSTRUCTIONS && c->user;
-        p->decoding[0] |= c->event >= EVENT_BRANCHES && c->kernel;
-        p->decoding[1] |= c->event >= EVENT_BRANCHES && c->user;
+        bool decoded = c->event >= EVENT_BRANCHES && c->event != EVENT_RECORDS; /* by the list */
+        p->decoding[0] |= decoded && c->kernel;
+        p->decoding[1] |= decoded && c->user;
         c->held &= c->event != EVENT_NONE;
         c->in_cycle = c->event ? c->in_cycle : 0;
     }

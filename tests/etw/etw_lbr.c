@@ -5,8 +5,11 @@
 #include "kernel/ke/etw_session.h"
 #include "kernel/ke/sched.h"
 #include "kernel/profiling/profile.h"
+#include "pmu/branches.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
+#include "tests/harness/peek.h"
+#include "tests/ring3/debug.h"
 
 #define NO_LOGGER 0x1234
 #define HIDDEN_KERNEL 1u
@@ -99,6 +102,60 @@ TEST(etw_lbr, one_owner,
     CHECK_EQ(session_stop(&two), 0);
 }
 
+#define DEBUGCTL 0x1d9u
+static unsigned recording, entries_left; /* atomic; of all processors */
+
+static void look_at_list(void *unused)
+{
+    (void)unused;
+    const struct pmu_branches *b = pmu_branches_of(pmu_here());
+    struct pmu_branch list[PMU_BRANCHES_MAX];
+    uint64_t flags = read_flags(), debugctl = 0;
+    cli();
+    rdmsr_fault(DEBUGCTL, &debugctl);
+    if (debugctl & 3 || (b->depth && rdmsr(b->control) & b->enable))
+        __atomic_fetch_add(&recording, 1, __ATOMIC_RELAXED);
+    for (unsigned n = pmu_branches_read(b, list); n--;)
+        if (list[n].from)
+            __atomic_fetch_add(&entries_left, 1, __ATOMIC_RELAXED);
+    write_flags(flags);
+}
+
+/* No processor records or steps from branch to branch, and the lists are empty. */
+static void check_lists_are_off(void)
+{
+    recording = entries_left = 0;
+    smp_call(SMP_ALL, look_at_list, NULL);
+    CHECK_EQ(recording, 0);
+    CHECK_EQ(entries_left, 0);
+}
+
+TEST(etw_lbr, from_threads,
+     "a session that takes the lists ends those of threads with a debugger, which run without them "
+     "until the session stops [ET-63]")
+{
+    struct session one;
+    struct runner r = start_on(user_debug_spin, 0x300, cpu_set_one(cpu_count - 1));
+    if (!r.thread || !peek_wait(r.process, &user_state, 1))
+        return;
+    REQUIRE(start_other(&one, "one", SESSION_MODE));
+    if (hal_branches_can(0)) {
+        CHECK_STATUS(session_branches(&one, 0), STATUS_SUCCESS);
+        check_lists_are_off();
+        nap();
+        nap(); /* the thread has gone and come back */
+        check_lists_are_off();
+    }
+    CHECK_EQ(session_stop(&one), 0);
+    uint64_t end = 2;
+    CHECK(process_write(r.process, (uint64_t)&user_state, &end, sizeof end));
+    user_wait(r.thread);
+    user_finish(r.process, r.thread);
+    smp_call(SMP_ALL, look_at_list, NULL);
+    CHECK_EQ(recording,
+             0); /* what the thread left in a list nobody reads: who starts one empties it */
+}
+
 static __attribute__((noinline)) void first(void) { __asm__ volatile(""); }
 static __attribute__((noinline)) void second(void) { __asm__ volatile("nop"); }
 static __attribute__((noinline)) void third(void) { __asm__ volatile("nop; nop"); }
@@ -156,6 +213,7 @@ TEST(etw_lbr, whole_lists,
     }
     CHECK_EQ(seen, cpu_count);
     session_end(&s, bytes);
+    check_lists_are_off();
 }
 
 #define SAMPLES 50u

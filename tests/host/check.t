@@ -269,17 +269,8 @@ sub check_fences
           $found ? @wrong : 'no WRMSR in write_icr');
 }
 
-# Ring 0: all that is linked but the tests that ride in the image and what runs in ring 3. 256 KiB
-# were enough before it loaded Windows' drivers and knew CPUs of several kinds, 320 before the
-# virtual PMU executed blocks of code and a set of CPUs had more than 64, 336 before ring 3 had
-# timers and descriptions of threads and drivers imported what counter drivers do, 352 before
-# drivers mapped physical memory and had counter sets, sessions had log files, and a hang had names,
-# 360 before there were lists of branches, of every form, 364 before each string instruction
-# counted 1 and blocks had SSE and AVX, 375 before stacks were walked, 381
-# before clocks and counters could begin at their wrap, and a trace asserted interrupts off,
-# 382 before programs had debug registers, 386 before lists of branches had quirks, 388
-# before trace sessions had branches, too, 392 before a payload found the board as firmware
-# leaves it.
+# Ring 0: all that is linked but the tests that ride in the image and what runs in ring 3. The
+# commit that needs more says what for.
 sub check_size
 {
     my ($kernel, $all) = (0, (-s "$gcc/ntpmu.bin") // 0);

@@ -168,7 +168,7 @@ my @machines = (
     ['a payload that is none', "PAYLOAD=Makefile", 2,
      qr/^tests\/run: PAYLOAD='Makefile' is no multiboot 1 image$/m],
     ['this kernel as its own payload',
-     "PMU=intel-v4 ARGS=rep PAYLOAD=$build/ntpmu.bin PAYLOAD_ARGS='tests=exact*'", 0,
+     "PMU=intel-v4 PAYLOAD=$build/ntpmu.bin PAYLOAD_ARGS='tests=exact*'", 0,
      qr/^# PASS payload: it ended with debug-exit value 16$/m],
     ['conformance, intel-v5: no test was lost', "PMU=intel-v5 TESTS='pmu_*'", 0,
      at_least(550, 15000)],

@@ -25,6 +25,7 @@ static void check_walk(uint64_t dr7, uint64_t recorded, bool by_branch)
     if (!by_branch)
         CHECK_EQ(values[3], 0);
     CHECK_EQ(peek(process, &user_reads), !by_branch);
+    CHECK_EQ(thread->at_switch, 0); /* with Dr7 the work at switches has ended */
     user_finish(process, thread);
 }
 
@@ -54,4 +55,22 @@ TEST(
         CHECK(b->steps_branches || !vpmu_present());
     }
     test_run_anywhere();
+}
+
+TEST(debug_registers, watched,
+     "after a step the CPU goes on to record, where it has a list; an exception that is no #DB "
+     "shows nothing of it [DR-05]")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        uint64_t values[4] = { 0 };
+        const struct pmu_branches *b = pmu_branches_of(pmu_of(cpu));
+        bool list = b->depth && b->form != PMU_BRANCHES_OLD; /* which is full of the kernel's */
+        struct runner r = start_on(user_debug_watch, LAST_BRANCH, cpu_set_one(cpu));
+        user_wait(r.thread);
+        CHECK(user_read(r.process, values, (uint64_t)user_values, sizeof values));
+        CHECK_EQ(values[0], list);
+        CHECK_EQ(values[1], list);
+        CHECK_EQ(values[2] | values[3], 0);
+        user_finish(r.process, r.thread);
+    }
 }

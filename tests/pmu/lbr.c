@@ -7,6 +7,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/trap.h"
 #include "tests/harness/user.h"
+#include "tests/harness/counting.h"
 #include "tests/harness/lbr_list.h"
 
 enum { VECTOR_PF = 14, VECTOR_STOP = 0x81, VECTOR_START = 0x82 };
@@ -378,6 +379,20 @@ static unsigned count_entries(void)
     return count;
 }
 
+/* The event during lbr_program, from an empty list; none before the list is on. */
+static uint64_t count_records(unsigned ctr, uint32_t flags, uint32_t hidden)
+{
+    uint64_t select = pmu_select(pmu_here(), PMU_BRANCH_RECORDS, PMU_USER | PMU_KERNEL);
+    pmu_branches_clear(branches_here());
+    pmu_program(ctr, select | flags, 0);
+    pmu_start(PMU_BIT(ctr));
+    lab_loop(10);
+    CHECK_EQ(pmu_read(ctr), 0);
+    lbr_run(lbr_program, pmu_branches_gate(branches_here(), hidden));
+    pmu_stop(PMU_BIT(ctr));
+    return pmu_read(ctr);
+}
+
 LAB_TEST(lbr, counted,
          "the event of a record counts each entry that the list gains, whatever it hides, and none "
          "while it is off [LB-16]")
@@ -387,17 +402,37 @@ LAB_TEST(lbr, counted,
     if (!able)
         SKIP("no event of a record");
     unsigned ctr = bit_lowest(able), rows = lbr_count_rows(lbr_program_rows);
+    CHECK_BECAUSE(count_records(ctr, PMU_THRESHOLD(1), 0), rows / 2, rows,
+                  "a cycle may have more than one");
+    CHECK(count_records(ctr, PMU_THRESHOLD(2), 0) <= rows / 2); /* cycles with two at least */
     for (unsigned hidden = 0; hidden < PMU_HIDE_COUNT; hidden++) {
-        pmu_branches_clear(branches_here());
-        pmu_program(ctr, pmu_select(pmu_here(), PMU_BRANCH_RECORDS, PMU_USER | PMU_KERNEL), 0);
-        pmu_start(PMU_BIT(ctr));
-        lab_loop(10);
-        CHECK_EQ(pmu_read(ctr), 0);
-        lbr_run(lbr_program, pmu_branches_gate(branches_here(), hidden ? 1u << hidden : 0));
-        pmu_stop(PMU_BIT(ctr));
+        uint64_t counted = count_records(ctr, 0, hidden ? 1u << hidden : 0);
         if (!hidden)
-            CHECK_EQ(pmu_read(ctr), rows);
+            CHECK_EQ(counted, rows);
         else if (count_entries() < branches_here()->depth)
-            CHECK_EQ(pmu_read(ctr), count_entries());
+            CHECK_EQ(counted, count_entries());
     }
+}
+
+TEST(lbr, counted_far,
+     "... and each SYSCALL, exception and interrupt of a program in ring 3, where the list is not "
+     "full [LB-16]")
+{
+    static const enum pmu_event event = PMU_BRANCH_RECORDS;
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_FILTER();
+    if (!counting_possible(&event, 1))
+        SKIP("no event of a record");
+    REQUIRE(counting_start(event, PMU_USER | PMU_KERNEL, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        uint64_t before = pmu_read(ctr);
+        run_in_ring3(ALL_CLASSES & ~(1u << PMU_HIDE_FAR));
+        uint64_t counted = (pmu_read(ctr) - before) & pmu_mask(pmu_here(), ctr);
+        CHECK(count_entries() && count_entries() < branches_here()->depth);
+        CHECK_EQ(counted, count_entries());
+    }
+    test_run_anywhere();
+    counting_stop();
 }

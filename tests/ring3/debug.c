@@ -195,3 +195,58 @@ void user_debug_walk(uint64_t dr7)
     user_values[3] = hit.LastBranchFromRip;          /* none led to the last step */
     user_reads = hit.Rip == (ULONG64)debug_walk_end; /* it was one */
 }
+
+static CONTEXT at_breakpoint;
+
+static LONG on_breakpoint(PEXCEPTION_POINTERS e)
+{
+    if (e->ExceptionRecord->ExceptionCode != (DWORD)STATUS_BREAKPOINT)
+        return EXCEPTION_CONTINUE_SEARCH;
+    memcpy(&at_breakpoint, e->ContextRecord, sizeof at_breakpoint);
+    e->ContextRecord->Rip++;
+    return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+static ULONG64 last_branch(void)
+{
+    CONTEXT c = { .ContextFlags = CONTEXT_DEBUG_REGISTERS };
+    Sleep(1); /* what a thread has recorded is noted at a switch */
+    CHECK(GetThreadContext(GetCurrentThread(), &c));
+    return c.LastBranchFromRip;
+}
+
+static void look_once(CONTEXT *c)
+{
+    ULONG64 now = last_branch();
+    if (c->Rip == (ULONG64)debug_walk_target)
+        user_values[0] = now && now != c->LastBranchFromRip;
+    step_on(c);
+}
+
+void user_debug_watch(uint64_t dr7)
+{
+    PVOID h = AddVectoredExceptionHandler(1, on_hit);
+    wanted = dr7;
+    then = look_once;
+    debug_walk();
+    then = NULL;
+    RemoveVectoredExceptionHandler(h);
+    h = AddVectoredExceptionHandler(1, on_breakpoint);
+    arm(GetCurrentThread(), NULL, dr7);
+    user_values[1] = last_branch() != 0;
+    asm volatile("int3");
+    user_values[2] = at_breakpoint.DebugControl;
+    user_values[3] = at_breakpoint.LastBranchFromRip | at_breakpoint.LastBranchToRip;
+    CHECK_EQ(at_breakpoint.Dr7, dr7);
+    arm(GetCurrentThread(), NULL, 0);
+    RemoveVectoredExceptionHandler(h);
+}
+
+void user_debug_spin(uint64_t dr7)
+{
+    arm(GetCurrentThread(), NULL, dr7);
+    __atomic_store_n(&user_state, 1, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&user_state, __ATOMIC_ACQUIRE) == 1)
+        YieldProcessor();
+    arm(GetCurrentThread(), NULL, 0);
+}
