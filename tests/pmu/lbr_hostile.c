@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Last-branch records while something else happens: an NMI at each instruction, other CPUs that
- * record too, a list that is read while it is on. */
+ * record too, a list that is read while it is on, branches that nobody may see. */
 #include "hal/apic.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/vectors.h"
@@ -9,6 +9,7 @@
 #define STEPS_MOST 400u /* instructions from the start of a counter to the end of the program */
 #define LATENESS_MOST 64u
 #define ROUNDS 20u
+#define AMD_VALID (UINT64_C(1) << 63) /* of TO */
 #define ALL_BUT_CALLS (((1u << PMU_HIDE_COUNT) - 1) & ~(3u | 1u << PMU_HIDE_REL_CALL))
 
 /* Iterations of lab_loop that outlast the latest PMI. */
@@ -172,4 +173,25 @@ LAB_TEST(lbr, moving, "a list that is on is not read, whatever it holds [LB-15]"
     CHECK_EQ(depth, 0);
     CHECK(pmu_branches_read(b, list));
     CHECK(list[0].from); /* the kernel's own, of that attempt */
+}
+
+/* The last branch below an address, of a list with one branch. */
+static struct pmu_branch last_of_one(uint64_t from, uint64_t to, uint64_t below)
+{
+    const struct pmu_branches *b = branches_here();
+    pmu_branches_clear(b);
+    wrmsr(b->from, from);
+    wrmsr(b->to, to | (b->form == PMU_BRANCHES_AMD ? AMD_VALID : 0));
+    return pmu_branches_last(b, below);
+}
+
+LAB_TEST(lbr, last_below, "the last branch below an address begins and ends below it [DR-05]")
+{
+    SKIP_WITHOUT_BRANCHES();
+    CHECK_EQ(last_of_one(0x1000, 0x3000, 0x3001).from, 0x1000);
+    CHECK_EQ(last_of_one(0x1000, 0x3000, 0x3001).to, 0x3000);
+    CHECK_EQ(last_of_one(0x1000, 0x3000, 0x3000).from, 0);
+    CHECK_EQ(last_of_one(0x3000, 0x1000, 0x3001).from, 0x3000);
+    CHECK_EQ(last_of_one(0x3000, 0x1000, 0x3000).from, 0);
+    pmu_branches_clear(branches_here());
 }
