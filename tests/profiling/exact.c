@@ -108,7 +108,7 @@ TEST(exact, strings,
     SKIP_IF_STEPPED();
     for (unsigned n = 1; n <= 2 && counting_possible(events, n); n++) {
         REQUIRE(counting_start_many(events, n, PMU_USER, ctrs));
-        exactness_run(user_exact_strings, test_long() ? 1 : 7);
+        exactness_run(user_exact_strings, test_long() ? 1 : 13);
         counting_stop();
     }
 }

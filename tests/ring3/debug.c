@@ -6,6 +6,7 @@
 #define TF 0x100u
 #define RF 0x10000u
 #define STEP 0x4000u
+#define LE 0x100u
 #define WRITES 1u
 #define ACCESSES 3u
 #define WRITES_EACH 100
@@ -180,7 +181,8 @@ void user_debug_walk(uint64_t dr7)
     PVOID h = AddVectoredExceptionHandler(1, on_hit);
     wanted = dr7;
     then = step_on;
-    for (unsigned i = 0; i < 5 && !at_target.LastBranchFromRip; i++)
+    debug_walk();
+    for (unsigned i = 0; i < 4 && dr7 & LE && !at_target.LastBranchFromRip; i++)
         debug_walk();
     then = NULL;
     arm(GetCurrentThread(), NULL, 0);
@@ -246,7 +248,8 @@ void user_debug_spin(uint64_t dr7)
 {
     arm(GetCurrentThread(), NULL, dr7);
     __atomic_store_n(&user_state, 1, __ATOMIC_RELEASE);
-    while (__atomic_load_n(&user_state, __ATOMIC_ACQUIRE) == 1)
-        YieldProcessor();
+    for (unsigned looks = 1; __atomic_load_n(&user_state, __ATOMIC_ACQUIRE) == 1; looks++)
+        if (looks % 4096 == 0)
+            YieldProcessor();
     arm(GetCurrentThread(), NULL, 0);
 }
