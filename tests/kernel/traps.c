@@ -4,6 +4,8 @@
 #include "hal/apic.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/msr.h"
+#include "kernel/base/panic.h"
+#include "kernel/base/string.h"
 #include "kernel/mm/vm.h"
 #include "kernel/profiling/ring3_run.h"
 #include "kernel/trap.h"
@@ -27,6 +29,25 @@ TEST(traps, fixup,
         CHECK_EQ(rdmsr_fault(MSR_EFER, &value), 0);
         CHECK(value & EFER_LMA);
     }
+}
+
+static void check_symbol(uint64_t address, const char *name, uint32_t offset)
+{
+    uint32_t at = 1;
+    if (!CHECK(!strcmp(symbol_of(address, &at), name)) | !CHECK_EQ(at, offset))
+        test_note("%lx is %s + %x", address, symbol_of(address, &at), at);
+}
+
+TEST(traps, symbols,
+     "an address is named by the function that begins there or last before it, below all by none")
+{
+    uint64_t begin = (uint64_t)symbol_of;
+    check_symbol(begin, "symbol_of", 0);
+    check_symbol(begin + 1, "symbol_of", 1);
+    uint32_t offset = 0;
+    CHECK(strcmp(symbol_of(begin - 1, &offset), "symbol_of"));
+    check_symbol(begin - 1 - offset, symbol_of(begin - 1, &offset), 0);
+    check_symbol(0, "?", 0);
 }
 
 /* Of two bytes each, by which ring 0 raises an exception; its vector, 0: it went on after it. */

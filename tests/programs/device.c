@@ -91,6 +91,8 @@ static void check_control(HANDLE file)
     IS(control(reads, WANTS_READ, NULL, 0, NULL, 0, NULL), STATUS_SUCCESS);
     IS(control(writes, WANTS_WRITE, NULL, 0, NULL, 0, NULL), STATUS_SUCCESS);
     IS(control(file, SERVES, NULL, 0, NULL, 0, NULL), STATUS_SUCCESS);
+    IS(NtDeviceIoControlFile(file, NULL, NULL, NULL, KERNEL_ADDRESS, ECHO, NULL, 0, NULL, 0),
+       STATUS_ACCESS_VIOLATION); /* the program's own pointers are not taken so */
     IS(control(file, ECHO, text, (16 << 20) + 1, NULL, 0, NULL), STATUS_INSUFFICIENT_RESOURCES);
     IS(control(file, ECHO, NULL, 0, text, (16 << 20) + 1, NULL), STATUS_INSUFFICIENT_RESOURCES);
     IS(control(file, 0x80002ffc, NULL, 0, NULL, 0, NULL), STATUS_INVALID_DEVICE_REQUEST);

@@ -103,13 +103,15 @@ static NTSTATUS start_timer(PIRP Irp)
 
 /* --- Device control. --- */
 
-/* A service takes a driver's pointers in a program's thread, too. */
+/* A service takes a driver's pointers in a program's thread, too, which is no system thread. */
 static NTSTATUS serve(PIRP Irp)
 {
     HANDLE event;
     NTSTATUS status = ZwCreateEvent(&event, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE);
     if (NT_SUCCESS(status))
         status = ZwClose(event);
+    if (PsTerminateSystemThread(STATUS_SUCCESS) != STATUS_INVALID_PARAMETER)
+        status = STATUS_UNSUCCESSFUL;
     return end(Irp, Irp->RequestorMode == UserMode ? status : STATUS_PRIVILEGE_NOT_HELD, 0);
 }
 

@@ -289,7 +289,21 @@ static VOID check_library(VOID)
     CHECK(numbers[0] == 1 && numbers[2] == 3);
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
+static KDPC of_end;
+
+static VOID NTAPI outlive(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument2)
+{
+    KeStallExecutionProcessor(2000);
+    DbgPrint("a DPC outlives DriverUnload\n");
+}
+
+/* The driver stays until the DPC on the other processor has ended. */
+static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
+{
+    KeInitializeDpc(&of_end, outlive, NULL);
+    KeSetTargetProcessorDpc(&of_end, (CCHAR)!KeGetCurrentProcessorNumberEx(NULL));
+    KeInsertQueueDpc(&of_end, NULL, NULL);
+}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
