@@ -47,6 +47,10 @@ TEST_USER(etw_session, context_swaps,
         const WMI_CONTEXTSWAP *swap = r.payload;
         CHECK_EQ(r.header->HookId, PERFINFO_LOG_TYPE_CONTEXTSWAP);
         CHECK_EQ(r.size, sizeof *swap);
+        CHECK_EQ(swap->OldIdealProcessor, r.buffer->ClientContext.ProcessorIndex);
+        CHECK_EQ(swap->NewWaitTime | swap->OldRemainingQuantum, 0);
+        if (swap->OldThreadId == me)
+            CHECK_EQ(swap->OldWaitMode, 1);
         if (r.buffer->ClientContext.ProcessorIndex != 0)
             continue;
         if (swaps++)

@@ -22,6 +22,9 @@ TEST_USER(shared_data, values, "its version, features and times are those that s
     CHECK_EQ(shared->active_processors, GetActiveProcessorCount(ALL_PROCESSOR_GROUPS));
     CHECK_EQ(shared->processor_features[PF_XMMI64_INSTRUCTIONS_AVAILABLE], 1);
     CHECK_EQ(shared->enabled_features & 3, 3);
+    CHECK_EQ(shared->xstate_features[0].size, 160); /* x87, then XMM0 to XMM15 */
+    CHECK_EQ(shared->xstate_features[1].offset, 160);
+    CHECK_EQ(shared->xstate_features[1].size, 256);
     for (unsigned i = 2; i < 63; i++)
         if (shared->enabled_features >> i & 1) {
             int area[4];

@@ -117,21 +117,25 @@ VPMU_TEST(vpmu_quirks, wrongpath,
     CHECK_EQ(speculative, wrong);
 }
 
-extern char lbr_compared[], lbr_compared_jump[];
+/* Of 0: a comparison, or what is none, and a branch that is taken; where both are. */
+#define FUSE(code)                                                                                 \
+    "1: " code "\n2: je 3f\nnop\n3:\n.pushsection .rodata\n.quad 1b, 2b\n.popsection\n"
+enum { COMPARISONS = 8, PAIRS = 11 };
+extern const uint64_t lbr_fused_pairs[PAIRS][2];
 static __attribute__((noinline)) void compare(uint64_t n)
 {
-    asm volatile("cmp $0, %0\n"
-                 "lbr_compared: test %0, %0\n"
-                 "lbr_compared_jump: jz 1f\n"
-                 "nop\n1:"
-                 :
-                 : "r"(n)
+    asm volatile(".pushsection .rodata\n.balign 8\nlbr_fused_pairs:\n.popsection\n" /* */
+                 FUSE("test %0, %0") FUSE("testb $1, %b0") FUSE("testl $1, %k0") FUSE("cmp %0, %0")
+                     FUSE("cmpl $0, %k0") FUSE("cmpb $0, %b0") FUSE("test $1, %%al")
+                         FUSE("cmp $0, %%al") FUSE("neg %0") FUSE("add $0, %0") FUSE("negb %b0")
+                 : "+c"(n)
+                 : "a"(0)
                  : "cc");
 }
 
 VPMU_TEST(vpmu_quirks, fused,
-          "a branch after a comparison is in AMD's list at the comparison where the quirk says so, "
-          "else at its own address")
+          "a branch after a comparison, CMP or TEST, is in AMD's list at the comparison where the "
+          "quirk says so, else at its own address")
 {
     const struct pmu_branches *b = branches_here();
     struct pmu_branch list[PMU_BRANCHES_MAX];
@@ -142,6 +146,8 @@ VPMU_TEST(vpmu_quirks, fused,
     pmu_branches_clear(b);
     lab_measure(&gate, compare, 0);
     pmu_branches_read(b, list);
-    CHECK_EQ(list[0].from, (uint64_t)(vpmu_quirk("fused") ? lbr_compared : lbr_compared_jump));
-    CHECK_EQ(list[1].from, 0);
+    for (unsigned k = 0; k < PAIRS; k++)
+        CHECK_EQ(list[PAIRS - 1 - k].from,
+                 lbr_fused_pairs[k][!vpmu_quirk("fused") || k >= COMPARISONS]);
+    CHECK_EQ(list[PAIRS].from, 0);
 }
