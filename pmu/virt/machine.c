@@ -101,8 +101,10 @@ bool machine_choose(const char *wanted)
         apply_machine(&kinds[0]);
     apply_quirks(&kinds[0], &virt_quirks);
     kinds[1] = kinds[0];
-    if (virt_quirks.hybrid)
+    if (virt_quirks.hybrid) {
         model_small_core(&kinds[1]);
+        kinds[1].lbr_depth >>= virt_quirks.smalllist;
+    }
     return true;
 }
 

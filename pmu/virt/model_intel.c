@@ -357,7 +357,8 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
     if (leaf == 7 && subleaf == 0 && records)
         r[3] |= 1u << 19;
     if (leaf == 0x1c && subleaf == 0 && records) {
-        r[0] = LBR_DEPTHS | 1u << 31 /* linear addresses */ | (uint32_t)virt_quirks.lbrlost << 30;
+        r[0] = LBR_DEPTHS & ((1u << m->lbr_depth / 8) - 1);
+        r[0] |= 1u << 31 /* linear addresses */ | (uint32_t)virt_quirks.lbrlost << 30;
         r[1] = 7;           /* filters by ring and class, call stacks */
         r[2] = 1 | 1u << 2; /* mispredictions, types */
     }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Last-branch records: a ring of entries, seen by registers of one of four forms. Branches come
  * from blocks (blocks.c), steps (entry.c), system calls (emulate.c) and events (deliver.c). Not
- * recorded: events that only the processor can deliver, which is none of 64-bit code's. A
+ * recorded: events that only the processor can deliver, which is none of 64-bit code's. What
+ * LBR_INFO may have of cycles is 0, which means not measured; leaf 1Ch reports neither cycles nor
+ * counters. A
  * conditional branch to the next instruction is never taken, as in all counts. Of a branch between
  * rings, the ring in which it ends decides; the manuals do not say which. In a call stack a call to
  * the next instruction is no entry. Sources: SDM volume 3, "Last Branch, Interrupt, and Exception
@@ -18,7 +20,7 @@ enum {
     LBR_TOS = 0x1c9,
     ARCH_CONTROL = 0x14ce,
     ARCH_DEPTH = 0x14cf,
-    PAIR = 0x1db, /* of AMD: the last branch; then the one before the last event */
+    PAIR = 0x1db, /* AMD: the last branch; and, as Intel's MSR_LER, that before the last event */
     AMD_SELECT = 0xc000010e,
     DBG_EXTN_CFG = 0xc000010f,
 };
@@ -134,12 +136,19 @@ static uint64_t *find_control(struct pmu *p, uint32_t msr, uint64_t *legal)
     return 0;
 }
 
+/* Whether DEBUGCTL starts the list, and MSR_LER is there. */
+static bool is_legacy(const struct model *m)
+{
+    return form_of(m) == FORM_OLD || form_of(m) == FORM_STACK;
+}
+
 bool records_read(struct pmu *p, uint32_t msr, uint64_t *value)
 {
     unsigned field;
     uint64_t legal;
     const uint64_t *record = find_record(p, msr, &field), *control = find_control(p, msr, &legal);
-    bool pair = p->model->ops->vendor[0] == 'A' && msr - PAIR < ARRAY_SIZE(p->records.pair);
+    bool pair = msr - PAIR < ARRAY_SIZE(p->records.pair) &&
+                (p->model->ops->vendor[0] == 'A' || (is_legacy(p->model) && msr >= PAIR + 2));
     if (control)
         *value = msr == ARCH_DEPTH ? depth_of(p) : *control;
     else if (record)
@@ -295,25 +304,33 @@ void records_add_step(struct vcpu *v, enum branch class, uint32_t effects)
     }
 }
 
+/* An interrupt or exception comes: the last branch, of a legacy list the newest entry, is kept. */
+static void keep_last(struct pmu *p)
+{
+    struct records *r = &p->records;
+    const uint64_t *last = r->pair_on                          ? r->pair
+                           : r->list_on && is_legacy(p->model) ? r->entries[r->top]
+                                                               : NULL;
+    for (unsigned field = RECORD_FROM; last && field <= RECORD_TO; field++)
+        r->pair[2 + field] = (uint64_t)((int64_t)(last[field] << 16) >> 16);
+}
+
 bool records_add_event(struct vcpu *v, uint64_t from)
 {
     uint64_t type = v->vmcb.inject & INJECT_TYPE;
     struct records *r = &v->pmu.records;
-    enum lbr_form form = form_of(v->pmu.model);
     bool ends = type == INJECT_EXCEPTION && (v->vmcb.inject & 0xff) == VECTOR_DB;
     if (ends) {
         v->pmu.debugctl &= ~(uint64_t)DEBUGCTL_LBR;
         r->pair_on = false;
-        r->list_on &= (form == FORM_ARCH || form == FORM_AMD) && !virt_quirks.dbends;
+        r->list_on &= !is_legacy(v->pmu.model) && !virt_quirks.dbends;
         if (virt_quirks.dbends)
-            r->control &= ~(form == FORM_ARCH ? 1ul : AMD_ENABLE);
+            r->control &= ~(form_of(v->pmu.model) == FORM_ARCH ? 1ul : AMD_ENABLE);
     }
     if (type == INJECT_SOFT_INT)
         from -= v->run.soft_length;
-    else if (r->pair_on) {
-        r->pair[2] = r->pair[0];
-        r->pair[3] = r->pair[1];
-    }
+    else
+        keep_last(&v->pmu);
     records_add(v, BRANCH_FAR, from, v->vmcb.rip, false);
     return ends;
 }

@@ -2,9 +2,14 @@
 /* For the tests of last-branch records: runs a program with the list on, and compares. */
 #include "tests/harness/lbr_list.h"
 #include "hal/apic.h"
+#include "kernel/base/msr.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/thread.h"
 #include "kernel/trap.h"
+#include "tests/harness/user.h"
 
-enum { VECTOR_BP = 3, VECTOR_UD = 6, VECTOR_PF = 14, VECTOR_INT80 = 0x80, ROWS_MAX = 32 };
+enum { VECTOR_BP = 3, VECTOR_UD = 6, VECTOR_PF = 14, ROWS_MAX = 32 };
+enum { VECTOR_INT80 = 0x80, VECTOR_STOP, VECTOR_START };
 
 void lbr_catch_exceptions(void)
 {
@@ -68,7 +73,7 @@ static unsigned find_difference(const struct pmu_branch list[], unsigned depth,
             visible[count++] = row;
     for (; n < depth; n++) {
         /* Ring 3's rows are not all: others were before. */
-        if (n >= count && rows == lbr_user_rows)
+        if (n >= count && (rows == lbr_user_rows || rows == lbr_narrow_rows))
             return depth;
         *wanted = n < count ? visible[count - 1 - n] : &nothing;
         if (list[n].from != (*wanted)->from || list[n].to != (*wanted)->to)
@@ -104,6 +109,31 @@ void lbr_check_program(uint32_t hidden)
     pmu_branches_clear(branches_here());
     lbr_run(lbr_program, pmu_branches_gate(branches_here(), hidden));
     lbr_check_list(lbr_program_rows, hidden);
+}
+
+void lbr_run_ring3(void (*program)(void), const struct lbr_row rows[], uint32_t hidden)
+{
+    struct process *process = user_process();
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    struct thread *thread = NULL;
+    pmu_branches_clear(branches_here());
+    lbr_gate = pmu_branches_gate(branches_here(), hidden);
+    lab_catch();
+    lbr_kernels_page_fault = lab_gate(VECTOR_PF);
+    lbr_kernels_syscall = rdmsr(MSR_LSTAR);
+    lbr_catch_exceptions();
+    lab_set_user_gate(VECTOR_START, lbr_on_start);
+    lab_set_user_gate(VECTOR_STOP, lbr_on_stop);
+    wrmsr(MSR_LSTAR, (uint64_t)lbr_on_syscall);
+    irql_lower(old);
+    if (process)
+        thread = user_thread("branches", process, (uint64_t)program, 0, cpu_set_one(cpu_number()));
+    user_wait(thread);
+    wrmsr(lbr_gate.msr, lbr_gate.off); /* had the program not come to its end */
+    wrmsr(MSR_LSTAR, lbr_kernels_syscall);
+    lab_release();
+    lbr_check_list(rows, hidden);
+    user_finish(process, thread);
 }
 
 unsigned lbr_count_rows(const struct lbr_row rows[])

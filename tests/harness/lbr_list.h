@@ -14,12 +14,15 @@ struct lbr_row {
     uint64_t class; /* as PMU_HIDE_JCC and so on */
 };
 extern const struct lbr_row lbr_program_rows[], lbr_user_rows[], lbr_trap_rows[], lbr_calls_rows[],
-    lbr_only_calls_rows[], lbr_returns_rows[], lbr_deep_rows[];
+    lbr_only_calls_rows[], lbr_returns_rows[], lbr_deep_rows[], lbr_missing_rows[],
+    lbr_watched_rows[], lbr_next_rows[], lbr_narrow_rows[];
 extern void lbr_program(uint64_t unused), lbr_trap(uint64_t unused), lbr_calls(uint64_t unused),
-    lbr_returns(uint64_t unused), lbr_deep(uint64_t unused);
+    lbr_returns(uint64_t unused), lbr_deep(uint64_t unused), lbr_missing(uint64_t unused),
+    lbr_watched(uint64_t unused), lbr_next(uint64_t unused);
 extern void lbr_on_int3(void), lbr_on_int80(void), lbr_on_undefined(void), lbr_on_page_fault(void),
     lbr_on_interrupt(void), lbr_on_pmi(void);
-extern void lbr_on_start(void), lbr_on_stop(void), lbr_on_syscall(void), user_branches(void);
+extern void lbr_on_start(void), lbr_on_stop(void), lbr_on_syscall(void), user_branches(void),
+    user_narrow(void);
 extern struct pmu_gate lbr_gate; /* for the first two */
 extern uint64_t lbr_kernels_syscall, lbr_kernels_page_fault;
 extern uint32_t lbr_control;    /* of the list, for lbr_on_pmi */
@@ -51,4 +54,6 @@ void lbr_check_list(const struct lbr_row rows[], uint32_t hidden);
 extern const char *lbr_ring_rule;
 /* lbr_program, from an empty list. */
 void lbr_check_program(uint32_t hidden);
+/* A program of branches.asm in ring 3 on this CPU, from an empty list. */
+void lbr_run_ring3(void (*program)(void), const struct lbr_row rows[], uint32_t hidden);
 unsigned lbr_count_rows(const struct lbr_row rows[]);

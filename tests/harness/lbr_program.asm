@@ -2,6 +2,9 @@
 ; Code whose every branch has a name, and tables of the branches that it takes, in their order.
 %include "kernel/base/registers.inc"
 %include "tests/harness/branches.inc"
+MISSING equ 8 ; as lbr_on_page_fault knows it
+DR7_OFF equ 0x400
+DR7_WRITES_OF_8 equ 0x90402 ; G0, of breakpoint 0
 extern lab_measured_call, lab_measured_return
 ; Away from other code, as it has a repeated string instruction.
 section .repeated progbits alloc exec nowrite align=16
@@ -27,7 +30,8 @@ n21:
 b22: ret
     functions_of_branches kernel
 
-; Handlers of INT3, INT 80h, #UD, #PF and the interrupt. Of #PF: [8] alone is the program's.
+; Handlers of INT3, INT 80h, #UD, #PF and the interrupt. Of #PF: [8] alone is the program's; who
+; jumped there goes on at R10.
 global lbr_on_int3, lbr_on_int80, lbr_on_undefined, lbr_on_page_fault, lbr_on_interrupt
 lbr_on_int3:
 i14: iretq
@@ -44,6 +48,10 @@ lbr_on_page_fault:
     jne not_b17
     add rsp, 8
     mov rdx, [rsp + 24] ; its stack
+    mov r11, [rsp]
+    cmp r11, 8
+    cmove r11, r10
+    mov [rsp], r11
 i17: iretq
 not_b17:
     jmp [rel lbr_kernels_page_fault]
@@ -90,6 +98,43 @@ t30:
     and qword [rsp], ~0x100
     popfq
     ret
+
+; void lbr_missing(uint64_t unused): a jump to where no page is.
+global lbr_missing
+align 16
+lbr_missing:
+    lea r10, [rel t31]
+b31: jmp [rel to_missing]
+t31:
+b32: ret
+
+; void lbr_watched(uint64_t unused): a call whose push meets a breakpoint of data.
+global lbr_watched
+align 16
+lbr_watched:
+    lea rax, [rsp - 8]
+    mov dr0, rax
+    mov eax, DR7_WRITES_OF_8
+    mov dr7, rax
+b33: call t33
+t33:
+    mov eax, DR7_OFF
+    mov dr7, rax
+    pop rax
+    ret
+
+; void lbr_next(uint64_t unused): a call to the next instruction, and one that is not.
+global lbr_next
+align 16
+lbr_next:
+    mov r8, rsp
+c8: call d8
+d8:
+c9: call d9
+    nop
+d9: mov rsp, r8
+    pop rax
+    jmp rax
 
 ; void lbr_calls(uint64_t unused): calls that return, and four that do not.
 global lbr_calls
@@ -188,6 +233,7 @@ extern user_b7, user_t7, user_b8, user_t8, user_b9, user_f9, user_x9, user_n9, u
 extern user_x10, user_n10, user_b11, user_f11, user_x11, user_n11, user_b14
 extern user_n14, user_b15, user_n15, user_b16, user_n16, user_b17, user_b19, user_t19, user_started
 extern user_b18, user_n18, user_stop
+extern user_started_narrow, user_b40, user_b41, user_b42, user_t42, user_b43, user_b44, user_b45
 lbr_user_rows:
     taken start, user_started, FAR_
     rows_of_branches user
@@ -220,9 +266,36 @@ global lbr_trap_rows
 lbr_trap_rows:
     taken lab_measured_call, lbr_trap, IND_CALL
     dq 0, 0, 0, 0, 0
+global lbr_missing_rows, lbr_watched_rows, lbr_next_rows, lbr_narrow_rows
+lbr_missing_rows:
+    taken lab_measured_call, lbr_missing, IND_CALL
+    taken b31, MISSING, IND_JMP
+    taken MISSING, lbr_on_page_fault, FAR_
+    taken i17, t31, FAR_
+    taken b32, lab_measured_return, RET_
+    dq 0, 0, 0, 0, 0
+lbr_watched_rows:
+    taken lab_measured_call, lbr_watched, IND_CALL
+    taken b33, t33, REL_CALL
+    dq 0, 0, 0, 0, 0
+lbr_next_rows:
+    taken lab_measured_call, lbr_next, IND_CALL
+    taken c8, d8, REL_CALL
+    taken c9, d9, REL_CALL
+    dq 0, 0, 0, 0, 0
+lbr_narrow_rows:
+    taken start, user_started_narrow, FAR_
+    taken user_b40, user_b41, FAR_
+    taken user_b41, user_b42, JCC
+    taken user_b42, user_t42, REL_JMP
+    taken user_b43, user_b44, IND_JMP
+    taken user_b44, user_b45, FAR_
+    taken user_b45, lbr_on_stop, FAR_
+    dq 0, 0, 0, 0, 0
 
 section .data
 cell: dq 0
+to_missing: dq MISSING
 lbr_controlled: dq 0
 lbr_kernels_syscall: dq 0
 lbr_kernels_page_fault: dq 0

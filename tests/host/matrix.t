@@ -53,7 +53,8 @@ my @quirks = qw(
     intel-v4,sticky=32+33+55,debugctl=ignore
     intel-v5,condchg,ref=5,refrate,tsc=200000 amd-v2,nofence,v2status,v2bits=fault
     intel-v5,smi=1000:500 amd-v2,smi=300:1000,smi3 intel-v4,nmi=100
-    intel-v6,dbends,lbrleft intel-v5,lbrleft amd-ext,lbrleft amd-v2,fused,lbrlost,dbends
+    intel-v6,hybrid,smalllist,dbends,lbrleft intel-v5,lbrleft amd-ext,lbrleft
+    amd-v2,fused,lbrlost,dbends
 );
 
 # What the named machines are made of.
@@ -183,6 +184,8 @@ my @machines = (
     (map { ["quirks: $_", "PMU=$_ SMP=2 TESTS="
              . (/(smi|nmi)/ ? "vpmu_quirks.$1" : 'vpmu_quirks\*,measured.traps'), 0,
             shown($_)] } @quirks),
+    ['lists of two depths', "PMU=alderlake,smalllist SMP=2 TESTS='lbr*,arch_lbr*,etw_lbr*'", 0,
+     at_least(25, 6000)],
     ['interrupts of samples are lost, and no sample',
      "PMU=zen3,lostpmi=8 ARGS=long TESTS='profile_sampling*,etw_samples*'", 0,
      qr/^# \d+ samples, of which [1-9]\d* of overflows whose interrupt was lost$/m],

@@ -51,6 +51,17 @@ VPMU_TEST(vpmu_quirks, lbrlost, "HLT empties the list where the quirk says so, e
         CHECK_EQ(cpuid(0x1c, 0).eax >> 30 & 1, vpmu_quirk("lbrlost"));
 }
 
+VPMU_TEST(vpmu_quirks, smalllist,
+          "small cores have half of the large ones' list where the quirk says so, else as much")
+{
+    unsigned depth = branches_here()->depth, large = pmu_branches_of(pmu_of(0))->depth;
+    SKIP_WITHOUT_BRANCHES();
+    bool small = vpmu_quirk("hybrid") && cpu_number() % 2;
+    CHECK_EQ(depth, small && vpmu_quirk("smalllist") ? large / 2 : large);
+    if (form() == PMU_BRANCHES_ARCH)
+        CHECK_EQ(cpuid(0x1c, 0).eax & 0xff, depth == 16 ? 3 : 0xb);
+}
+
 VPMU_TEST(vpmu_quirks, lbrleft,
           "a list that firmware left on is reported and off, and none is else")
 {
