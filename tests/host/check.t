@@ -302,7 +302,8 @@ sub check_mutants
     push @wrong, $@ if $@;
     for (@mutants) {
         my ($name, $clause, undef, $file, $from) = @$_;
-        push @wrong, "$name: the contract has no tests of clause $clause" if !$known{$clause};
+        push @wrong, "$name: the contract has no tests of clause $clause"
+            if !$known{$clause} && !-e "tests/host/$clause";
         $has{$clause}++;
         my $pattern = Mutants::pattern($from);
         my $times = () = join('', Text::lines($file)) =~ /$pattern/g;

@@ -15,10 +15,11 @@
 # QUICK=1: of the machines only the first looks with all tests, and no script: what it leaves is for
 # a person to judge. SAMPLE=30: half by hand, half generated, as quick.
 #
-# A row by hand: what is broken; the clause; the machine: a model, then variables of tests/run; the
-# file; the text, which stands there once; what it becomes; 'crash' where no test can outlive it; of
-# a header, the sources of which it is to be part (if not said all that include it, hundreds). A row
-# of tests/mutants/equivalent, which nothing can notice: file, text before, text after, why.
+# A row by hand: what is broken; the clause, or a script of tests/host where no test of the kernel
+# can see it; the machine: a model, then variables of tests/run; the file; the text, which stands
+# there once; what it becomes; 'crash' where no test can outlive it; of a header, the sources of
+# which it is to be part (if not said all that include it, hundreds). A row of
+# tests/mutants/equivalent, which nothing can notice: file, text before, text after, why.
 use strict;
 use warnings;
 use Test::More;
@@ -56,7 +57,7 @@ my @rooms = (
      . 'service_fuzz.exports', 'programs.t'],
     ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*'],
     ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*'],
-    ['pmu/virt', 'vpmu*,pmu_*', 'blocks.t'],
+    ['pmu/virt', 'vpmu*,pmu_*', 'blocks.t', 'transparent.t'],
     ['pmu', 'pmu_*,event_tables*,diagnosis*,kinds*,codes*'],
 );
 my @machines = ('PMU=intel-v5', 'PMU=amd-v2 SMP=4',
@@ -111,10 +112,19 @@ sub ask
     return $last =~ /^CRASH/ ? "crashed: $last" : $last =~ /^HANG/ ? "hung: $last" : $last;
 }
 
+# How a script notices it, if it does.
+sub ask_script
+{
+    my ($folder, $script) = @_;
+    my $log = said($folder, "PROGRAMS=$build perl tests/host/$script", qr/^not ok/);
+    return $log =~ /^not ok \d+ - (.*)/m ? "noticed: $script: $1" : 'unnoticed';
+}
+
 # One by hand: asks its clause's tests.
 sub ask_clause
 {
     my ($folder, undef, $clause, $its_machine) = ($_[0], @{ $_[1] });
+    return ask_script($folder, $clause) if $clause =~ /\.t$/;
     my ($model, @variables) = split ' ', $its_machine;
     my $tests = $entry_of{$clause}{text} =~ tr/ /,/r;
     return ask($folder, $tests, join ' ', @variables, $model ? "PMU=$model" : ());
@@ -125,6 +135,7 @@ sub ask_all
 {
     my ($folder, $file) = ($_[0], $_[1][1]);
     my (undef, $first, @scripts) = @{ room_of($file) };
+    push @scripts, 'trace.t' if $file =~ /etw/;
     my @not_asked = @scripts;
     my $rest = join ',', '*', map { "-$_" } split /,/, $first;
     my @asked = (map({ [$first, $_] } @machines[0, 1]), map({ [$rest, $_] } @machines[0, 1]),
@@ -135,8 +146,8 @@ sub ask_all
         return $said if $said =~ /^(?:noticed|crashed|hung)/;
     }
     for (@scripts) {
-        my $log = said($folder, "PROGRAMS=$build perl tests/host/$_", qr/^not ok/);
-        return "noticed: $_: $1" if $log =~ /^not ok \d+ - (.*)/m;
+        my $said = ask_script($folder, $_);
+        return $said if $said =~ /^noticed/;
     }
     return 'unnoticed' . ($quick && @not_asked ? ", @not_asked not asked" : '');
 }

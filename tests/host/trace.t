@@ -11,7 +11,8 @@ use Environment;
 use EtlReader;
 use Text;
 
-my $build = ($ENV{BUILD} // 'build') . '/traces';
+# A tree that is built for one script has the kernel for it already: PROGRAMS.
+my $build = $ENV{PROGRAMS} // ($ENV{BUILD} // 'build') . '/traces';
 Environment::forget(qw(EVENTS COUNTERS STACKS BRANCHES));
 
 # Programs are built once, and each image kept where tests/trace looks for it.

@@ -60,6 +60,11 @@ my %answers = (
     'CR0.PG off, 64-bit mode'              => ['d 8',    'd 8',          0, 0],
     'CR4, all bits'                        => ['d 8',    'd 8',          0, 0],
     'CR4.PAE off, long mode'               => ['d 50',   'd 50',         0, 0],
+    'CR4.LA57 changed, long mode'          => ['d 50',   'd 50',         0, 0],
+    'CR4, a bit without a feature'         => ['d 8',    'd 8',          0, 0],
+    'CR0.PG without PE'                    => ['d 8',    'd 8',          0, 0],
+    'EFER, a bit without a feature'        => ['d 8',    'd 8',          0, 0],
+    'EFER.LME off, long mode'              => ['d 8',    'd 8',          0, 0],
     'CR0.WP and CR4.PCE on and off'        => ['81 8',   '81 8',         0, 0],
 );
 for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2)) {

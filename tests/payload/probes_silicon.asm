@@ -58,7 +58,7 @@ probe "MWAIT, which CPUID does not offer", K64, 2
     zero eax, ecx
     db 0x0f, 0x01, 0xc9
     done
-; What a processor refuses: no exit after it finds the register changed.
+; What a processor refuses.
 probe "CR0.NW without CD", K64, 2
     mov rax, cr0
     or eax, 1 << 29
@@ -77,6 +77,33 @@ probe "CR4.PAE off, long mode", K32, 2
     mov eax, cr4
     btr eax, 5
     mov cr4, eax
+    done
+probe "CR4.LA57 changed, long mode", K32, 2
+    mov eax, cr4
+    btc eax, 12
+    mov cr4, eax
+    done
+probe "CR4, a bit without a feature", K64, 2
+    mov rax, cr4
+    bts eax, 15
+    mov cr4, rax
+    done
+probe "CR0.PG without PE", K64, 2
+    mov rax, cr0
+    btr eax, 0
+    mov cr0, rax
+    done
+probe "EFER, a bit without a feature", K64, 2
+    mov ecx, 0xc0000080
+    rdmsr
+    bts eax, 1
+    wrmsr
+    done
+probe "EFER.LME off, long mode", K64, 2
+    mov ecx, 0xc0000080
+    rdmsr
+    btr eax, 8
+    wrmsr
     done
 probe "CR0.WP and CR4.PCE on and off", K64, 2
     mov rcx, cr0

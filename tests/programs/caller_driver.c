@@ -73,6 +73,7 @@ static NTSTATUS transfer(ULONG Major, PVOID Buffer, ULONG Length, LONGLONG Offse
     LARGE_INTEGER at = { .QuadPart = Offset };
     KeInitializeEvent(&event, NotificationEvent, FALSE);
     PIRP irp = IoBuildSynchronousFsdRequest(Major, device, Buffer, Length, &at, &event, Block);
+    IS(irp && irp->MdlAddress, irp && Length && device->Flags & DO_DIRECT_IO);
     return irp ? send(irp, &event) : STATUS_NO_MEMORY;
 }
 

@@ -240,6 +240,17 @@ static void exceptions(void)
     IS(seen[1], EXCEPTION_NONCONTINUABLE_EXCEPTION);
 }
 
+/* %1!s! is %1; numbers from 1 on, of two digits at most. */
+static void messages(void)
+{
+    const char *words[] = { "one", "two" };
+    char text[40] = "";
+    IS(FormatMessageA(FORMAT_MESSAGE_FROM_STRING | FORMAT_MESSAGE_ARGUMENT_ARRAY,
+                      "%2!s!, %1!s %%%1.%0 not", 0, 0, text, sizeof text, (va_list *)words),
+       16);
+    IS(strcmp(text, "two, one!s %one."), 0);
+}
+
 int main(void)
 {
     variables();
@@ -249,5 +260,6 @@ int main(void)
     library();
     contexts();
     exceptions();
+    messages();
     return check_result();
 }

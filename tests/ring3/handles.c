@@ -14,10 +14,17 @@ void RtlWakeAddressAll(void *);
 static uint64_t shared; /* atomic; a handle, perhaps closed already */
 static uint64_t done;   /* atomic */
 
+static DWORD WINAPI note_run(LPVOID run)
+{
+    *(volatile BOOL *)run = TRUE;
+    return 0;
+}
+
 TEST_USER(handles, limit,
           "a process has 4096 handles, numbered 4 to 16384 in steps of 4; a further one is "
-          "refused, and the number after the last is none")
+          "refused, and the number after the last is none; a thread without one does not run")
 {
+    volatile BOOL run = FALSE;
     HANDLE first = CreateEvent(NULL, TRUE, TRUE, NULL), made = NULL, last = first;
     LARGE_INTEGER now = { .QuadPart = 0 };
     NTSTATUS status = STATUS_SUCCESS;
@@ -40,6 +47,10 @@ TEST_USER(handles, limit,
                      STATUS_INVALID_HANDLE);
     CHECK(CreateEvent(NULL, TRUE, TRUE, NULL) == NULL);
     CHECK_EQ(GetLastError(), ERROR_NO_SYSTEM_RESOURCES);
+    CHECK(CreateThread(NULL, 0, note_run, (LPVOID)&run, 0, NULL) == NULL);
+    CHECK_EQ(GetLastError(), ERROR_NO_SYSTEM_RESOURCES);
+    Sleep(5);
+    CHECK(!run);
     CHECK(CloseHandle((HANDLE)2400));
     CHECK_EQ((uint64_t)ring3_limited(first, EVENT_ALL_ACCESS), 2400);
 }

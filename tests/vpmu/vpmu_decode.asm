@@ -53,6 +53,7 @@ vpmu_ops:
     op 0, bswap eax
     op 0, mov rax, cr4
     op LD, mov rax, [rdi]
+    op LD, db 0x26, 0x2e, 0x36, 0x3e, 0x48, 0x8b, 0x07 ; segments that are none: mov rax, [rdi]
     op LD, mov al, [rdi + 1]
     op LD, mov r8, [rdi + rcx * 8 + 16]
     op LD, mov r9, [rel vpmu_cell]
