@@ -28,6 +28,7 @@ struct cpu {
     uint32_t apic_id;
     bool halt_stops_timer; /* idle must not halt */
     bool called;           /* atomic: has yet to run the function of smp_call */
+    bool in_dpc;           /* a driver's DPC runs; this CPU writes it */
     uint32_t reschedule;   /* atomic: switch at the next return to below DISPATCH_LEVEL */
     uint64_t ticks;        /* timer interrupts taken; atomic, this CPU writes it */
     uint32_t locks; /* spin locks that this CPU holds or waits for, and functions of IPIs that it

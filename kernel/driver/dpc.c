@@ -12,6 +12,7 @@
 #include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"
 #include "kernel/ke/dispatcher.h"
+#include "kernel/ke/etw.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/timer.h"
 #include "kernel/trap.h"
@@ -19,6 +20,7 @@
 #define DPC_TYPE 0x13
 #define MAXIMUM_PROC 0x500 /* KDPC.Number: this and the processor */
 #define HIGH_IMPORTANCE 2
+#define BY_TIMER 1u /* beside the queue in DpcData */
 
 static struct lock queue_lock = LOCK("DPCs", PROFILE_LEVEL);
 static struct queue {
@@ -28,7 +30,8 @@ static struct queue {
 
 /* --- DPCs. --- */
 
-static KDPC *take_dpc(struct queue *q)
+/* *hook: whether a timer queued it. */
+static KDPC *take_dpc(struct queue *q, enum etw_hook *hook)
 {
     KDPC *dpc = NULL;
     KIRQL irql = lock_acquire(&queue_lock);
@@ -36,28 +39,35 @@ static KDPC *take_dpc(struct queue *q)
     if (q->runs) {
         dpc = CONTAINING_RECORD(q->list.Flink, KDPC, DpcListEntry);
         RemoveEntryList(&dpc->DpcListEntry);
+        *hook = (uint64_t)dpc->DpcData & BY_TIMER ? ETW_TIMER_DPC : ETW_DPC;
         dpc->DpcData = NULL;
     }
     lock_release(&queue_lock, irql);
     return dpc;
 }
 
-static void call_dpc(KDPC *dpc)
+static void call_dpc(KDPC *dpc, enum etw_hook hook)
 {
     const KDPC d = *dpc; /* the driver may free it, or queue it again, while the routine runs */
     struct driver_call call;
     driver_enter(&call, d.DeferredRoutine);
+    uint64_t entered = rdtsc();
+    CPU_SET_FIELD(in_dpc, true);
     d.DeferredRoutine(dpc, d.DeferredContext, d.SystemArgument1, d.SystemArgument2);
+    CPU_SET_FIELD(in_dpc, false);
+    if (etw_wants(hook))
+        etw_dpc(hook, entered, (uint64_t)d.DeferredRoutine);
     driver_leave(&call);
 }
 
 static void run_queue(void)
 {
     struct queue *q = &queues[cpu_number()];
+    enum etw_hook hook = ETW_DPC;
     KDPC *dpc;
     sti();
-    while ((dpc = take_dpc(q)))
-        call_dpc(dpc);
+    while ((dpc = take_dpc(q, &hook)))
+        call_dpc(dpc, hook);
     cli();
 }
 
@@ -85,14 +95,14 @@ VOID KeInitializeThreadedDpc(PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVO
 }
 
 /* FALSE: it is queued already. */
-static bool queue_dpc(KDPC *dpc, PVOID argument1, PVOID argument2)
+static bool queue_dpc(KDPC *dpc, uint64_t by, PVOID argument1, PVOID argument2)
 {
     unsigned target = dpc->Number - (unsigned)MAXIMUM_PROC; /* huge if none was set */
     unsigned cpu = target < cpu_count ? target : cpu_number();
     KIRQL irql = lock_acquire(&queue_lock);
     bool done = !dpc->DpcData;
     if (done) {
-        dpc->DpcData = &queues[cpu];
+        dpc->DpcData = (uint8_t *)&queues[cpu] + by;
         dpc->SystemArgument1 = argument1;
         dpc->SystemArgument2 = argument2;
         if (dpc->Importance == HIGH_IMPORTANCE)
@@ -115,7 +125,7 @@ BOOLEAN KeInsertQueueDpc(PRKDPC Dpc, PVOID SystemArgument1, PVOID SystemArgument
                   "KeInsertQueueDpc of what KeInitializeDpc did not initialize");
     prepare_queues();
     KIRQL old = irql_raise(PROFILE_LEVEL); /* on this processor */
-    bool done = queue_dpc(Dpc, SystemArgument1, SystemArgument2);
+    bool done = queue_dpc(Dpc, 0, SystemArgument1, SystemArgument2);
     irql_lower(old);
     return done;
 }
@@ -169,7 +179,7 @@ VOID KeFlushQueuedDpcs(void)
     }
 }
 
-static void queue_timer_dpc(KDPC *dpc) { queue_dpc(dpc, NULL, NULL); }
+static void queue_timer_dpc(KDPC *dpc) { queue_dpc(dpc, BY_TIMER, NULL, NULL); }
 
 /* --- Timers. NT: a timer's header is an event's: waits treat it as one. --- */
 

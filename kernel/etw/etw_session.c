@@ -24,7 +24,7 @@
 static struct mutex guard = MUTEX("trace sessions");
 void (*etw_stopping)(struct etw_logger *); /* L: guard */
 
-/* What each mask turns on. NT: PERF_DPC is accepted and has no effect: there are no DPCs. */
+/* What each mask turns on. */
 static const struct {
     ULONG mask;
     uint32_t hooks;
@@ -33,6 +33,7 @@ static const struct {
     { PERF_CONTEXT_SWITCH, HOOK(ETW_CSWITCH) },
     { PERF_DISPATCHER, HOOK(ETW_READY) },
     { PERF_INTERRUPT, HOOK(ETW_INTERRUPT) },
+    { PERF_DPC, HOOK(ETW_DPC) | HOOK(ETW_TIMER_DPC) },
     { PERF_SYSCALL, HOOK(ETW_SYSCALL_ENTER) | HOOK(ETW_SYSCALL_EXIT) },
     { PERF_IPI, HOOK(ETW_IPI) },
     { PERF_PROFILE, HOOK(ETW_PROFILE) | HOOK(ETW_SAMPLES) | HOOK(ETW_SET_INTERVAL) },

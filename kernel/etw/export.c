@@ -32,6 +32,7 @@ static const struct {
       PERF_SYSCALL,
       { PERFINFO_LOG_TYPE_SYSCALL_ENTER, PERFINFO_LOG_TYPE_SYSCALL_EXIT } },
     { "interrupt", PERF_INTERRUPT, { PERFINFO_LOG_TYPE_INTERRUPT } },
+    { "dpc", PERF_DPC, { PERFINFO_LOG_TYPE_DPC, PERFINFO_LOG_TYPE_TIMERDPC } },
     { "ipi", PERF_IPI, { PERFINFO_LOG_TYPE_IPI } },
 };
 
@@ -76,7 +77,8 @@ static unsigned find_kind(const char *word)
     while (k < ARRAY_SIZE(kinds) && strcmp(kinds[k].word, word) != 0)
         k++;
     print_to(reason, sizeof reason,
-             "no event is called %s: thread, cswitch, ready, profile, pmc, syscall, interrupt, ipi",
+             "no event is called %s: thread, cswitch, ready, profile, pmc, syscall, interrupt, "
+             "dpc, ipi",
              word);
     return k;
 }

@@ -18,6 +18,8 @@ enum etw_hook {
     ETW_SYSCALL_ENTER,
     ETW_SYSCALL_EXIT,
     ETW_INTERRUPT,
+    ETW_DPC,
+    ETW_TIMER_DPC,
     ETW_SET_INTERVAL,
     ETW_IPI,
     ETW_SAMPLES, /* one of ETW_PROFILE and ETW_PMC; has no records */
@@ -44,6 +46,7 @@ void etw_profile(PKTRAP_FRAME frame, KPROFILE_SOURCE source);
 void etw_syscall_enter(uint64_t address);
 void etw_syscall_exit(NTSTATUS status);
 void etw_interrupt(uint64_t entered, unsigned vector, uint64_t routine);
+void etw_dpc(enum etw_hook hook, uint64_t entered, uint64_t routine);
 void etw_ipi(uint64_t entered, void (*routine)(void *));
 void etw_set_interval(KPROFILE_SOURCE source, ULONG now, ULONG before);
 

@@ -115,8 +115,9 @@ void etw_profile(PKTRAP_FRAME frame, KPROFILE_SOURCE source)
     const struct thread *thread = thread_current();
     if (source == ProfileTime) {
         PERFINFO_SAMPLED_PROFILE_INFORMATION info = { (PVOID)frame->rip, thread->id, 1, 0, 0 };
-        /* Both bits are 0: there are no DPCs, and interrupts do not nest. */
-        info.Flags = (UCHAR)(thread->priority << PROFILE_PRIORITY_SHIFT);
+        /* PROFILE_IN_ISR is 0: interrupts do not nest. */
+        info.Flags = (UCHAR)(thread->priority << PROFILE_PRIORITY_SHIFT |
+                             (CPU_FIELD(in_dpc) ? PROFILE_IN_DPC : 0));
         etw_log(ETW_PROFILE, &info, frame);
     } else if (sampling_by(source)) {
         PERFINFO_PMC_SAMPLE_INFORMATION info = { (PVOID)frame->rip, thread->id, (USHORT)source, 0 };
@@ -140,6 +141,12 @@ void etw_interrupt(uint64_t entered, unsigned vector, uint64_t routine)
 {
     PERFINFO_INTERRUPT_INFORMATION info = { entered, (PVOID)routine, TRUE, (USHORT)vector, 0 };
     etw_log(ETW_INTERRUPT, &info, NULL);
+}
+
+void etw_dpc(enum etw_hook hook, uint64_t entered, uint64_t routine)
+{
+    PERFINFO_DPC_INFORMATION info = { entered, (PVOID)routine };
+    etw_log(hook, &info, NULL);
 }
 
 void etw_ipi(uint64_t entered, void (*routine)(void *))

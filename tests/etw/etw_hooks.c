@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of what only ring 0 can cause. */
 #include "kernel/base/vectors.h"
+#include "kernel/driver/nt_driver.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
+#include "tests/harness/lab.h"
 
 #define CALLS 10
 
@@ -67,6 +69,91 @@ TEST(etw_hooks, interrupt_begins,
             found += i->InitialTime < inside && inside < r.header->TimeStamp;
     }
     CHECK_EQ(found, 1);
+    CHECK_EQ(session_stop(&s), 0);
+    session_close(&s);
+    test_run_anywhere();
+    phys_free(bytes, SESSION_PAGES);
+}
+
+/* --- DPCs, as drivers have them. --- */
+
+VOID KeInitializeDpc(PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVOID DeferredContext);
+BOOLEAN KeInsertQueueDpc(PRKDPC Dpc, PVOID SystemArgument1, PVOID SystemArgument2);
+VOID KeInitializeTimer(PKTIMER Timer);
+BOOLEAN KeSetTimer(PKTIMER Timer, LARGE_INTEGER DueTime, PKDPC Dpc);
+
+static uint64_t dpc_began, dpc_ended; /* atomic; times */
+static unsigned dpc_cpu;              /* atomic; a timer goes off on any */
+
+/* Until the timer has sampled it twice. */
+static NTAPI VOID spin_in_dpc(PKDPC dpc, PVOID ticks, PVOID first, PVOID second)
+{
+    (void)dpc, (void)first, (void)second;
+    const volatile uint64_t *now = &cpu_current()->ticks;
+    uint64_t until = *now + (uint64_t)ticks;
+    __atomic_store_n(&dpc_cpu, cpu_number(), __ATOMIC_RELAXED);
+    __atomic_store_n(&dpc_began, rdtsc(), __ATOMIC_RELEASE);
+    while (*now < until)
+        lab_loop(100);
+    __atomic_store_n(&dpc_ended, rdtsc(), __ATOMIC_RELEASE);
+}
+
+static void wait_for_dpc(void)
+{
+    while (!__atomic_load_n(&dpc_ended, __ATOMIC_ACQUIRE))
+        sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
+}
+
+/* Of the DPC that has just run: one record, by that hook; what samples say of it. */
+static void check_dpc(struct session *s, uint8_t *bytes, USHORT hook)
+{
+    unsigned records = 0, inside = 0, wrong = 0;
+    struct records all = session_drain(s, bytes);
+    for (struct record r; (r = next_record(&all)).header;) {
+        const PERFINFO_DPC_INFORMATION *dpc = r.payload;
+        const PERFINFO_SAMPLED_PROFILE_INFORMATION *sample = r.payload;
+        uint64_t time = r.header->TimeStamp;
+        bool here = r.buffer->ClientContext.ProcessorIndex == dpc_cpu;
+        if (r.header->HookId == PERFINFO_LOG_TYPE_SAMPLED_PROFILE) {
+            bool in = here && dpc_began < time && time < dpc_ended;
+            inside += in;
+            wrong += in != (sample->Flags & PROFILE_IN_DPC);
+            continue;
+        }
+        records++;
+        CHECK_EQ(r.header->HookId, hook);
+        CHECK_EQ(r.size, sizeof *dpc);
+        CHECK(here && dpc->DpcRoutine == (PVOID)(uint64_t)spin_in_dpc);
+        CHECK(dpc->InitialTime < dpc_began && dpc_ended < time);
+    }
+    CHECK_EQ(records, 1);
+    CHECK(inside > 0);
+    CHECK_EQ(wrong, 0);
+    dpc_ended = 0;
+}
+
+TEST(etw_hooks, dpcs,
+     "a DPC's record has its routine and the time at which it began, and another number if a timer "
+     "queued it; samples in it say so, and others do not [ET-68]")
+{
+    struct session s;
+    KDPC dpc;
+    KTIMER timer;
+    uint64_t interval_ns = hal_source_interval(ProfileTime) * 100ul, tick_ns = sched_tick_ns();
+    uint64_t ticks = 2 * (interval_ns > tick_ns ? interval_ns / tick_ns : 1) + 1;
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
+    REQUIRE(bytes && session_start(&s, 64, 16));
+    test_run_on(0);
+    KeInitializeDpc(&dpc, spin_in_dpc, (PVOID)ticks);
+    KeInitializeTimer(&timer);
+    CHECK_STATUS(session_mask(&s, PERF_DPC | PERF_PROFILE, 0), STATUS_SUCCESS);
+    CHECK(KeInsertQueueDpc(&dpc, NULL, NULL));
+    wait_for_dpc();
+    check_dpc(&s, bytes, PERFINFO_LOG_TYPE_DPC);
+    CHECK_STATUS(session_mask(&s, PERF_DPC | PERF_PROFILE, 0), STATUS_SUCCESS);
+    CHECK(!KeSetTimer(&timer, (LARGE_INTEGER){ .QuadPart = -10000 }, &dpc));
+    wait_for_dpc();
+    check_dpc(&s, bytes, PERFINFO_LOG_TYPE_TIMERDPC);
     CHECK_EQ(session_stop(&s), 0);
     session_close(&s);
     test_run_anywhere();

@@ -15,22 +15,24 @@ use Text;
 my $build = $ENV{PROGRAMS} // ($ENV{BUILD} // 'build') . '/traces';
 Environment::forget(qw(EVENTS COUNTERS STACKS BRANCHES));
 
-# Programs are built once, and each image kept where tests/trace looks for it.
+# Programs are built once, and each image kept where tests/trace looks for it; a driver, too.
 sub built
 {
-    my ($program) = @_;
+    my ($program, $what) = (@_, 'PROGRAM');
     my ($name) = $program =~ m{(\w+)\.c$};
-    my $made = `make -s -j2 BUILD=$build PROGRAM=$program 2>&1 </dev/null`;
+    my $made = `make -s -j2 BUILD=$build $what=$program 2>&1 </dev/null`;
     BAIL_OUT($made) if $?;
     make_path("$build/$name/program");
     system 'cp', "$build/ntpmu.bin", "$build/$name";
-    system 'cp', "$build/program/$name.exe", "$build/$name/program";
-    return "BUILD=$build/$name PROGRAM=$program";
+    system 'cp', "$build/program/$name." . ($what eq 'DRIVER' ? 'sys' : 'exe'),
+        "$build/$name/program";
+    return "BUILD=$build/$name $what=$program";
 }
 my $threads = built('tests/samples/threads.c');
 my $calls = built('tests/programs/events.c');
 my $branches = built('tests/programs/branches.c');
 my $sample = built('tests/samples/trace.c');
+my $driver = built('tests/samples/overflow.c', 'DRIVER');
 my $format = built('tests/programs/format.c');
 
 # Runs with a trace; status, output, and the events as babeltrace2 tells them.
@@ -48,8 +50,8 @@ sub trace
 # Layouts of payloads, from the format's description.
 my %layout = (0x501 => 'V2 Q<7 V C4', 0x502 => 'V2 Q<7 V C4', 0x524 => 'V2 c2 C c4 C V2',
               0x532 => 'V c2 C2', 0xf2e => 'Q< V v C2', 0xf2f => 'Q< V v2', 0xf33 => 'Q<',
-              0xf34 => 'V', 0xf43 => 'Q<2 C v C', 0xf48 => 'V3', 0xf5b => 'Q<2',
-              0x1820 => 'Q< V2 Q<*', branches => 'Q< V4 Q<*');
+              0xf34 => 'V', 0xf43 => 'Q<2 C v C', 0xf44 => 'Q<2', 0xf45 => 'Q<2', 0xf48 => 'V3',
+              0xf5b => 'Q<2', 0x1820 => 'Q< V2 Q<*', branches => 'Q< V4 Q<*');
 
 # The names of a 0F30, as many as it says.
 sub names_of
@@ -95,7 +97,8 @@ sub read_etl
     my %name = (0x501 => 'THREAD_CREATE', 0x502 => 'THREAD_DELETE', 0x524 => 'CONTEXTSWAP',
                 0x532 => 'READY_THREAD', 0xf2e => 'SAMPLED_PROFILE', 0xf2f => 'PMC_INTERRUPT',
                 0xf33 => 'SYSCALL_ENTER', 0xf34 => 'SYSCALL_EXIT', 0xf43 => 'INTERRUPT',
-                0xf48 => 'SAMPLED_PROFILE_SET_INTERVAL', 0xf5b => 'IPI', 0x1820 => 'STACKWALK',
+                0xf44 => 'DPC', 0xf45 => 'TIMERDPC', 0xf48 => 'SAMPLED_PROFILE_SET_INTERVAL',
+                0xf5b => 'IPI', 0x1820 => 'STACKWALK',
                 branches => 'LAST_BRANCH');
     my (%lines, %last, %thread, @names);
     for (@{ $etl->{records} }) {
@@ -210,6 +213,9 @@ is(scalar(grep { $_->[2] != $_->[4] } rows($text)), 0, 'two counters of the same
       . 'STACKS=cswitch,profile,syscall',
       qw(THREAD_CREATE THREAD_DELETE CONTEXTSWAP READY_THREAD SYSCALL_ENTER SYSCALL_EXIT INTERRUPT
          SAMPLED_PROFILE STACKWALK));
+# A driver's overflow handler queues a DPC each time.
+(undef, $seen) = check($driver, 'PMU=intel-v4 EVENTS=dpc COUNTERS=instructions,cycles', 'DPC');
+is($seen->{DPC}, 20, "each of a driver's DPCs");
 # A stack follows each record of its kinds, says its time and thread, and nothing comes between.
 my (%before, @loose);
 for (@$walked) {
