@@ -48,6 +48,9 @@ for my $machine ('PMU=amd-v2 SMP=4', 'PMU=intel-v5') {
            && $branches > 10000 && $branches < 10100 + 150 * $again,
        "the loop, and a reading: $instructions instructions, $branches branches, $again again");
 }
+# A driver that takes some of the counters meets the rules before Windows 10 1903.
+check('DRIVER=tests/samples/counters.c ARGS=hal=1809 PMU=intel-v5', 1,
+      qr/^# FAIL counters\.sys: DriverEntry returned STATUS_INVALID_PARAMETER 0xc000000d/m);
 # The one with a status register, and one without.
 check("DRIVER=tests/samples/overflow.c PMU=$_ SMP=2", 0,
       qr/^2000000 instructions, 20 overflows, some DPCs, 0 wrong\n# PASS/m)
