@@ -17,7 +17,7 @@ struct test_measured {
     bool uncore;          /* Intel: 391h is there, below version 4 */
     uint64_t misc;        /* Intel: MISC_ENABLE, if it is not as the manual says; else 0 */
     uint64_t access_ns;   /* for an access to the PMU */
-    uint64_t thousand_ns; /* for 1,000 instructions */
+    uint64_t thousand_ns; /* for 1,000 instructions that are counted */
 };
 
 /* Before the first test, on the runner's thread, which may take all counters. */

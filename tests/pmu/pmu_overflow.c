@@ -102,11 +102,12 @@ LAB_EACH(pmu_again, each_counter,
 {
     SKIP_WITHOUT_EVENT(ctr);
     for (unsigned i = 1; i <= 5; i++) {
+        uint64_t turns = ITERATIONS + lab_iterations(ctr, 10 * i);
         CHECK_EQ(pmu_take_overflow(), 0);
-        lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10 * i), lab_loop, ITERATIONS);
+        lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10 * i), lab_loop, turns);
         CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
         CHECK_EQ(pmu_take_overflow(), 0); /* once taken it is forgotten */
-        lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10 * i), lab_loop, ITERATIONS);
+        lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10 * i), lab_loop, turns);
         pmu_clear(PMU_BIT(ctr)); /* and one that nobody took, with the counter */
     }
 }
