@@ -331,6 +331,8 @@ void lab_interrupt(struct lab_frame *frame, unsigned vector)
     lab_caught.nmis += vector == VECTOR_NMI;
     if (kernels_gs)
         record(frame);
+    if (kernels_gs && vector == VECTOR_NMI && !(lab_caught.lvt & APIC_LVT_NMI))
+        cpu_current()->stray_nmis++; /* no counter's: a failure names it (causes.c) */
     if (vector == VECTOR_PMI)
         apic_eoi();
 }

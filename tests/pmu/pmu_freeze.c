@@ -109,7 +109,8 @@ LAB_EACH(pmu_thaw, each_counter, "clearing CTR_FRZ lets it go on [VP-75]")
     CHECK_EQ(lab_caught.pmis, 1);
     CHECK_BECAUSE(pmu_read(ctr), in_handler + 1, PERIOD * 10000,
                   "it went on when the handler cleared CTR_FRZ");
-    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status) & ~CHANGED, 0);
+    uint64_t later = freezes_at_once() ? 0 : FROZEN; /* it froze after the handler had cleared it */
+    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status) & ~(CHANGED | later), 0);
     lab_wrmsr(DEBUGCTL, 0);
     lab_release();
 }
@@ -120,6 +121,8 @@ LAB_EACH(pmu_freeze_all, each_counter, "its PMI freezes all the others [VP-75 VP
     const char *why_not = does_not_freeze(ctr);
     if (why_not)
         SKIP(why_not);
+    if (pmu_here()->measured.at_once < pmu_here()->measured.wanted)
+        SKIP("the host has some of the counters");
     uint64_t others = pmu_here()->counters & ~PMU_BIT(ctr);
     lab_catch();
     lab_wrmsr(DEBUGCTL, FREEZE);
