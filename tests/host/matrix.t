@@ -184,8 +184,9 @@ my @machines = (
     (map { ["quirks: $_", "PMU=$_ SMP=2 TESTS="
              . (/(smi|nmi)/ ? "vpmu_quirks.$1" : 'vpmu_quirks\*,measured.traps'), 0,
             shown($_)] } @quirks),
-    ['lists of two depths', "PMU=alderlake,smalllist SMP=2 TESTS='lbr*,arch_lbr*,etw_lbr*'", 0,
-     at_least(25, 6000)],
+    ['lists of two depths, at length',
+     "PMU=alderlake,smalllist SMP=2 ARGS=long TESTS='lbr*,arch_lbr*,etw_lbr*'", 0,
+     at_least(30, 6000)],
     ['interrupts of samples are lost, and no sample',
      "PMU=zen3,lostpmi=8 ARGS=long TESTS='profile_sampling*,etw_samples*'", 0,
      qr/^# \d+ samples, of which [1-9]\d* of overflows whose interrupt was lost$/m],
