@@ -313,9 +313,11 @@ ALONE := runner image boot machine_check mutants matrix
 # What failed among the first is told again at the end.
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	@status=0; said=$(BUILD)/together; : > $$said; $(if $(JUNIT),,\
-	{ $(PROVE) --timer -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | tee $$said;) \
+	{ $(PROVE) --timer -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | \
+	    tee $$said;) \
 	! grep -q '^make test: ' $$said || status=1; \
-	SAMPLE=30 $(PROVE) $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit $(TOGETHER),--timer) \
+	SAMPLE=30 $(PROVE) \
+	    $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit $(TOGETHER),--timer) \
 	    $(ALONE:%=tests/host/%.t) $(if $(JUNIT),> $(JUNIT)) || status=1; \
 	[ $$status = 0 ] || { grep -A9 '^#   Failed test' $$said | tail -30; \
 	    echo 'make test: some test failed: see above'; }; exit $$status

@@ -116,7 +116,8 @@ my %registers = (
     'intel-v5' => [
         @old_lists, 'c1 c8 0 ok 12345679', 'c9 cc gp gp', 'e7 e8 gp gp', '186 18d 0 gp 0',
         '18e 191 gp gp',
-        '1a0 1a0 1881 gp 1881', '1c8 1c9 0 gp 0', '1d9 1d9 0 gp 0', '1db 1de gp gp', $pat,
+        '1a0 1a0 1881 gp 1881', '1c8 1c9 0 gp 0', '1d9 1d9 0 gp 0', '1db 1dc gp gp',
+        '1dd 1de 0 gp 0', $pat,
         '309 30c 0 ok 12345679', '30d 30f gp gp',
         '329 329 gp gp', '345 345 2005 gp 2005', '38d 38e 0 gp 0', '38f 38f ff gp ff',
         '390 392 0 gp 0', '3f1 3f2 gp gp', '4c1 4c8 0 gp 0', '4c9 4cc gp gp', '600 600 gp gp',
