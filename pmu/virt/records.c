@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Last-branch records: a ring of entries, seen by registers of one of four forms. Branches come
  * from blocks (blocks.c), steps (entry.c), system calls (emulate.c) and events (deliver.c). Not
- * recorded: events that only the processor can deliver, which is none of 64-bit code's. What
- * LBR_INFO may have of cycles is 0, which means not measured; leaf 1Ch reports neither cycles nor
- * counters. A
+ * recorded: events that only the processor can deliver, which is none of 64-bit code's. LBR_INFO's
+ * cycles are 0, which means not measured; leaf 1Ch reports neither cycles nor counters. A
  * conditional branch to the next instruction is never taken, as in all counts. Of a branch between
  * rings, the ring in which it ends decides; the manuals do not say which. In a call stack a call to
  * the next instruction is no entry. Sources: SDM volume 3, "Last Branch, Interrupt, and Exception

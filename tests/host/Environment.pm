@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-# What whoever starts a test may have set: a test chooses its machines itself.
+# What whoever starts a test may have set: a test chooses its machines itself. And what it makes.
 package Environment;
 use strict;
 use warnings;
+use Text;
 
 my @VARIABLES = qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST TAP
     QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM PROGRAM_ARGS DRIVER BENCH PAYLOAD PAYLOAD_ARGS
@@ -10,5 +11,24 @@ my @VARIABLES = qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIME
 
 # Deletes the variables of make and of tests/run, and these.
 sub forget { delete @ENV{ @VARIABLES, @_ } }
+
+# Makes PROGRAM= and DRIVER= of these words; an image needs the kernel alone. Not again what was
+# last made under its name of the same text. What make says if it fails.
+my %made;
+sub make
+{
+    my ($build, $words) = @_;
+    my @files = map { split } grep { defined } $words =~ /(?:PROGRAM|DRIVER)=(?:'([^']*)'|(\S+))/g;
+    my %text;
+    for (grep { !/\.(?:exe|sys)$/ } @files) {
+        my ($name) = m{([^/]+)\.\w+$};
+        $text{"$build $name"} = join '', "$_\n", -f $_ ? Text::lines($_) : rand;
+    }
+    return '' if $made{$build} && !grep { ($made{$_} // '') ne $text{$_} } keys %text;
+    my $said = `make -s BUILD=$build $words 2>&1 </dev/null`;
+    return $said || 'make fails' if $?;
+    %made = (%made, $build => 1, %text);
+    return '';
+}
 
 1;

@@ -16,8 +16,8 @@ Environment::forget();
 sub run
 {
     my ($words) = @_;
-    my $made = `make -s BUILD=$build $words 2>&1 </dev/null`;
-    return (-1, $made) if $?;
+    my $failure = Environment::make($build, $words);
+    return (-1, $failure) if $failure;
     my $all = `$words BUILD=$build tests/run 2>&1 </dev/null`;
     my $status = $? >> 8;
     $all =~ s/.*?^# running: [^\n]*\n//ms;
@@ -91,14 +91,21 @@ check("DRIVER='$class tests/samples/hello_driver.c' PMU=none", 0, qr/^area: 49$/
 check('DRIVER=tests/samples/hello_driver.c PROGRAM=tests/programs/service.c PMU=none', 0,
       qr/^# StartService: none\.sys is not loaded: DRIVER= loads it\n64 checks, 0 wrong\n# PASS/m);
 
-# Each under a name of its own.
+# Each under a name of its own, which says what it does.
 system "mkdir -p $build";
+sub bad_driver
+{
+    my ($name) = @_;
+    my $failure = Environment::make($build, 'DRIVER=tests/programs/bad_driver.c');
+    BAIL_OUT($failure) if $failure;
+    system 'cp', "$build/program/bad_driver.sys", "$build/$name.sys";
+    return "$build/$name.sys";
+}
 sub bad
 {
     my ($name, $want, @patterns) = @_;
-    system "cp tests/programs/bad_driver.c $build/$name.c";
     my $pmu = $name eq 'leave' ? 'amd-v2' : 'none';
-    return check("DRIVER=$build/$name.c PMU=$pmu", $want, @patterns);
+    return check('DRIVER=' . bad_driver($name) . " PMU=$pmu", $want, @patterns);
 }
 # What the line says before and after the place.
 my %bug = (
@@ -147,7 +154,7 @@ for my $name (sort keys %bug) {
 if (my $output = $panic{lose}) {
     no warnings 'portable';
     my $at = $output =~ / in lose\.sys\+(0x\w+)/ ? hex $1 : 0;
-    my $image = "$build/program/lose.sys";
+    my $image = "$build/lose.sys";
     my ($base) = map { /^ImageBase\s+(\w+)/ ? hex $1 : () } `x86_64-w64-mingw32-objdump -p $image`;
     my ($function) = map { /^(\w+) t (\w+)$/ && hex $1 <= $base + $at ? $2 : () }
         reverse `x86_64-w64-mingw32-nm -n $image`;
@@ -157,8 +164,7 @@ bad('left_irp', 1, qr/^# left_irp\.sys left pool 'Irp ', \d+ bytes, from left_ir
 bad('refuse', 1, qr/^# FAIL refuse\.sys: DriverEntry returned STATUS_DEVICE_BUSY 0x80000011; (?x:
     )the last call that failed: IoCreateDevice, STATUS_OBJECT_PATH_SYNTAX_BAD 0xc000003b, (?x:
     )in refuse\.sys\+0x\w+$/m);
-system "cp tests/programs/bad_driver.c $build/keep.c";
-check("DRIVER=$build/keep.c PROGRAM=tests/programs/keep.c PMU=none", 1,
+check('DRIVER=' . bad_driver('keep') . ' PROGRAM=tests/programs/keep.c PMU=none', 1,
       qr/^# PASS the program ended with 0\n# keep\.sys left a request, IRP_MJ 0e,/m);
 bad('leave', 1, map { qr/^# leave\.sys left $_/m } qr/1 timer/, qr/1 NMI callback/,
     qr/a thread notify routine, leave\.sys\+0x/, 'hardware counters',
@@ -214,8 +220,8 @@ for my $way (
         )in keep\.sys.*, called by bad\.exe!bad_request/m,
      'PROGRAM=tests/programs/bad.c PROGRAM_ARGS=request']) {
     my ($name, $want, $pattern, $words) = @$way;
-    system "cp tests/programs/bad_driver.c $build/$name.c";
-    check(($words // '') . " DRIVER=$build/$name.c PMU=none TIMEOUT=3", $want, $pattern);
+    check(($words // '') . ' DRIVER=' . bad_driver($name) . ' PMU=none TIMEOUT=3', $want,
+          $pattern);
 }
 
 # Files that are no drivers: one line, and nothing is started, no program either.

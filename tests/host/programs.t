@@ -19,8 +19,8 @@ Environment::forget();
 sub run
 {
     my ($program, $variables) = @_;
-    my $made = `make -s BUILD=$build PROGRAM=$program 2>&1 </dev/null`;
-    return (-1, $made) if $?;
+    my $failure = Environment::make($build, "PROGRAM=$program");
+    return (-1, $failure) if $failure;
     my $all = `$variables BUILD=$build PROGRAM=$program tests/run 2>&1 </dev/null`;
     my $status = $? >> 8;
     $all =~ s/.*?^# running: [^\n]*\n//ms;
