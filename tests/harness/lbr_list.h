@@ -18,7 +18,7 @@ extern const struct lbr_row lbr_program_rows[], lbr_user_rows[], lbr_trap_rows[]
     lbr_watched_rows[], lbr_next_rows[], lbr_narrow_rows[];
 extern void lbr_program(uint64_t unused), lbr_trap(uint64_t unused), lbr_calls(uint64_t unused),
     lbr_returns(uint64_t unused), lbr_deep(uint64_t unused), lbr_missing(uint64_t unused),
-    lbr_watched(uint64_t unused), lbr_next(uint64_t unused);
+    lbr_watched(uint64_t unused), lbr_pushed(uint64_t unused), lbr_next(uint64_t unused);
 extern void lbr_on_int3(void), lbr_on_int80(void), lbr_on_undefined(void), lbr_on_page_fault(void),
     lbr_on_interrupt(void), lbr_on_pmi(void);
 extern void lbr_on_start(void), lbr_on_stop(void), lbr_on_syscall(void), user_branches(void),

@@ -123,6 +123,19 @@ t33:
     pop rax
     ret
 
+; void lbr_pushed(uint64_t unused): a PUSH that meets a breakpoint of data.
+global lbr_pushed
+lbr_pushed:
+    lea rax, [rsp - 8]
+    mov dr0, rax
+    mov eax, DR7_WRITES_OF_8
+    mov dr7, rax
+    push rax
+    mov eax, DR7_OFF
+    mov dr7, rax
+    pop rax
+    ret
+
 ; void lbr_next(uint64_t unused): a call to the next instruction, and one that is not.
 global lbr_next
 align 16

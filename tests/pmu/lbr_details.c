@@ -32,6 +32,11 @@ LAB_TEST(lbr, trapped,
     SKIP_WITHOUT_BRANCHES();
     run_cleared(lbr_missing, 0);
     lbr_check_list(lbr_missing_rows, 0);
+    run_cleared(lbr_pushed, 0);
+    if (!lab_caught.steps) {
+        test_note("breakpoints do not see what is pushed here"); /* Bochs */
+        return;
+    }
     run_cleared(lbr_watched, 0);
     CHECK_EQ(lab_caught.steps, 1);
     if (is_legacy(branches_here())) {
