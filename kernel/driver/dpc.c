@@ -30,7 +30,7 @@ static struct queue {
 
 /* --- DPCs. --- */
 
-/* *hook: whether a timer queued it. */
+/* *hook: the kind of its record, which says whether a timer queued it. */
 static KDPC *take_dpc(struct queue *q, enum etw_hook *hook)
 {
     KDPC *dpc = NULL;

@@ -14,3 +14,11 @@
 #include "kernel/mm/phys.h"
 #include "pmu/pmu.h"
 #include "tests/harness/test.h"
+
+/* For loops that wait without sleeping, by the number of an iteration: PAUSE leaves a virtual
+ * machine, so most iterations have none. */
+static inline void pause_rarely(uint64_t iteration)
+{
+    if (iteration % 4096 == 0)
+        pause();
+}

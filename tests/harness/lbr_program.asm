@@ -2,7 +2,7 @@
 ; Code whose every branch has a name, and tables of the branches that it takes, in their order.
 %include "kernel/base/registers.inc"
 %include "tests/harness/branches.inc"
-MISSING equ 8 ; as lbr_on_page_fault knows it
+MISSING equ 8
 DR7_OFF equ 0x400
 DR7_WRITES_OF_8 equ 0x90402 ; G0, of breakpoint 0
 extern lab_measured_call, lab_measured_return
@@ -49,7 +49,7 @@ lbr_on_page_fault:
     add rsp, 8
     mov rdx, [rsp + 24] ; its stack
     mov r11, [rsp]
-    cmp r11, 8
+    cmp r11, MISSING
     cmove r11, r10
     mov [rsp], r11
 i17: iretq
@@ -108,33 +108,32 @@ b31: jmp [rel to_missing]
 t31:
 b32: ret
 
-; void lbr_watched(uint64_t unused): a call whose push meets a breakpoint of data.
-global lbr_watched
+; A breakpoint of data on what the next instruction pushes; it ends, and what was pushed goes.
+%macro watch_push 0
+    lea rax, [rsp - 8]
+    mov dr0, rax
+    mov eax, DR7_WRITES_OF_8
+    mov dr7, rax
+%endmacro
+%macro end_watch 0
+    mov eax, DR7_OFF
+    mov dr7, rax
+    pop rax
+    ret
+%endmacro
+
+; void lbr_watched(uint64_t unused), lbr_pushed(uint64_t unused): a call, a PUSH.
+global lbr_watched, lbr_pushed
 align 16
 lbr_watched:
-    lea rax, [rsp - 8]
-    mov dr0, rax
-    mov eax, DR7_WRITES_OF_8
-    mov dr7, rax
+    watch_push
 b33: call t33
 t33:
-    mov eax, DR7_OFF
-    mov dr7, rax
-    pop rax
-    ret
-
-; void lbr_pushed(uint64_t unused): a PUSH that meets a breakpoint of data.
-global lbr_pushed
+    end_watch
 lbr_pushed:
-    lea rax, [rsp - 8]
-    mov dr0, rax
-    mov eax, DR7_WRITES_OF_8
-    mov dr7, rax
+    watch_push
     push rax
-    mov eax, DR7_OFF
-    mov dr7, rax
-    pop rax
-    ret
+    end_watch
 
 ; void lbr_next(uint64_t unused): a call to the next instruction, and one that is not.
 global lbr_next

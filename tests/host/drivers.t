@@ -185,8 +185,8 @@ sub enter_load_config
     print $out $bytes;
 }
 if (!@ARGV || "@ARGV" =~ /cookie/) {
-    system "make -s BUILD=$build DRIVER=tests/programs/cookie_driver.c"
-        . " PROGRAM=tests/programs/cookie.c >/dev/null 2>&1 </dev/null";
+    Environment::make($build,
+                      'DRIVER=tests/programs/cookie_driver.c PROGRAM=tests/programs/cookie.c');
     enter_load_config("$build/program/cookie_driver.sys", "$build/cookie.sys");
     enter_load_config("$build/program/cookie.exe", "$build/cookie.exe");
     check("DRIVER=$build/cookie.sys PROGRAM=$build/cookie.exe PMU=none", 0, qr/^# PASS/m);
@@ -228,7 +228,7 @@ for my $way (
 system "echo text > $build/text.sys";
 check("DRIVER=$build/text.sys PROGRAM=tests/programs/keep.c PMU=none", 1,
       qr/^# FAIL text\.sys is not a Windows program: give an /m);
-system "make -s BUILD=$build DRIVER=tests/samples/hello_driver.c >/dev/null 2>&1 </dev/null";
+Environment::make($build, 'DRIVER=tests/samples/hello_driver.c');
 system "head -c 3000 $build/program/hello_driver.sys > $build/short.sys";
 check("DRIVER=$build/short.sys PMU=none", 1, qr/^# FAIL short\.sys is truncated: copy it again/m);
 my $good = do { local $/; open my $in, '<:raw', "$build/program/hello_driver.sys" or die; <$in> };

@@ -357,7 +357,7 @@ if (wanted('weight.exe')) {
 
 # A program runs without imports that it does not use.
 if (wanted('missing.exe')) {
-    system "make -s BUILD=$build PROGRAM=tests/programs/missing.c 2>&1 </dev/null";
+    Environment::make($build, 'PROGRAM=tests/programs/missing.c');
     system "sed 's/lstrcmpiA/lstrcmpiX/g; s/WINMM\\.dll/WINMX.dll/' $build/program/missing.exe"
         . " >$build/missing.exe";
     my $function = 'KERNEL32\.dll!lstrcmpiX';
@@ -414,11 +414,11 @@ bad('imports outside the image', qr/^# FAIL \w.*$/m, $pe + 24 + 120, u32(0xfffff
 bad('a library that nobody has', qr/^# .*ERNEL33/m, index($good, "KERNEL32.dll\0"), 'KERNEL33');
 
 # More of them by chance; make fuzz-images has as many as one wants.
-system "make -s BUILD=$build PROGRAM=tests/programs/events.c >/dev/null 2>&1 </dev/null";
+Environment::make($build, 'PROGRAM=tests/programs/events.c');
 my $fuzzed = `SEED=1 COUNT=20 BUILD=$build tests/host/fuzz-images 2>&1 </dev/null`;
 ok(!$? && $fuzzed =~ /^20 images, seed 1: (?=.*FAIL)(?=.*PASS)/m,
    '20 mutated images are refused, run or end by themselves') or diag($fuzzed);
-system "make -s BUILD=$build DRIVER=tests/programs/driver_try.c >/dev/null 2>&1 </dev/null";
+Environment::make($build, 'DRIVER=tests/programs/driver_try.c');
 my $try = "$build/program/driver_try.sys";
 $fuzzed = `SEED=1 COUNT=10 BUILD=$build tests/host/fuzz-images $try 2>&1 </dev/null`;
 ok(!$? && $fuzzed =~ /^10 images, seed 1: (?=.*FAIL)(?=.*loaded)/m,

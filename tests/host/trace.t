@@ -20,8 +20,8 @@ sub built
 {
     my ($program, $what) = (@_, 'PROGRAM');
     my ($name) = $program =~ m{(\w+)\.c$};
-    my $made = `make -s -j2 BUILD=$build $what=$program 2>&1 </dev/null`;
-    BAIL_OUT($made) if $?;
+    my $failure = Environment::make($build, "$what=$program");
+    BAIL_OUT($failure) if $failure;
     make_path("$build/$name/program");
     system 'cp', "$build/ntpmu.bin", "$build/$name";
     system 'cp', "$build/program/$name." . ($what eq 'DRIVER' ? 'sys' : 'exe'),

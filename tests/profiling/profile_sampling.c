@@ -256,8 +256,7 @@ TEST(profile_sampling, between_ticks,
     profile_start(profile);
     struct between first = look(&counts);
     for (uint64_t looks = 1; *ticks < first.ticks + ticks_wanted; looks++)
-        if (looks % 4096 == 0) /* it leaves a virtual machine */
-            pause();
+        pause_rarely(looks);
     struct between last = look(&counts);
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
     uint64_t thirds = 2 * (last.ticks - first.ticks);
@@ -282,8 +281,7 @@ TEST(profile_sampling, whole_interval,
         uint64_t end = *ticks + 3;
         profile_start(profile);
         for (unsigned looks = 1; *ticks < end; looks++)
-            if (looks % 4096 == 0) /* it leaves a virtual machine */
-                pause();
+            pause_rarely(looks);
         profile_stop(profile);
     }
     CHECK_EQ(counts, 0);
