@@ -2,6 +2,7 @@
 /* Class 0x1F without the lists: its sub-classes, group masks, intervals; sources listed, added
  * and removed. */
 #include "hal/source.h"
+#include "kernel/ke/etw_session.h"
 #include "kernel/profiling/profile.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/lab.h"
@@ -343,4 +344,21 @@ TEST(etw_class, without_pmu, "without counters time is the only source, and none
     SKIP_WITH_PMU();
     CHECK_STATUS(set_class(&add, sizeof add), STATUS_NOT_SUPPORTED);
     CHECK_EQ(get_list(), 8 + 0x18 + 16);
+}
+
+TEST(etw_class, old_flags, "each bit of EnableFlags turns on its group and no other [ET-45]")
+{
+    /* Group masks 1 and 2. */
+    static const ULONG rows[][3] = {
+        { 0x10, 0x04, 0 },   { 0x20, 0x80, 0 },   /* context switches, DPCs */
+        { 0x40, 0x4000, 0 }, { 0x80, 0, 0x40 },   /* interrupts, system calls */
+        { 0x800, 0x200, 0 }, { 0x1000000, 2, 0 }, /* ready threads, samples */
+        { 0x02, 0, 0 },      { 0x100, 0, 0 },     /* threads, and one without a group here */
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+        PERFINFO_GROUPMASK masks = etw_masks_of_flags(rows[i][0]);
+        CHECK_EQ(masks.Masks[0], rows[i][0]);
+        CHECK_EQ(masks.Masks[1], rows[i][1]);
+        CHECK_EQ(masks.Masks[2], rows[i][2]);
+    }
 }

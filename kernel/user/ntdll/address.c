@@ -11,7 +11,6 @@ struct waiter {
     struct waiter *next;
     const volatile void *address;
     HANDLE event;
-    volatile BOOLEAN removed; /* by a waker, who sets the event */
 };
 
 struct list {
@@ -57,16 +56,18 @@ static HANDLE own_event(void)
     return me->wait_event;
 }
 
-/* Nothing, if a waker has removed it already. */
-static void remove_waiter(struct list *list, const struct waiter *waiter)
+/* False: a waker has removed it already, and sets its event. */
+static bool remove_waiter(struct list *list, const struct waiter *waiter)
 {
     struct waiter **at = &list->first;
     lock_list(list);
     while (*at && *at != waiter)
         at = &(*at)->next;
-    if (*at)
+    bool found = *at;
+    if (found)
         *at = waiter->next;
     unlock_list(list);
+    return found;
 }
 
 /* Waits while the value at Address is the one at CompareAddress. May end early.
@@ -76,7 +77,7 @@ NTSTATUS NTAPI RtlWaitOnAddress(volatile VOID *Address, PVOID CompareAddress, SI
                                 PLARGE_INTEGER Timeout)
 {
     struct list *list = list_of(Address);
-    struct waiter waiter = { NULL, Address, own_event(), FALSE };
+    struct waiter waiter = { NULL, Address, own_event() };
     if (AddressSize - 1 > 7 || (AddressSize & (AddressSize - 1)))
         return STATUS_INVALID_PARAMETER;
     if (!waiter.event)
@@ -92,12 +93,9 @@ NTSTATUS NTAPI RtlWaitOnAddress(volatile VOID *Address, PVOID CompareAddress, SI
     *last = &waiter;
     unlock_list(list);
     NTSTATUS status = NtWaitForSingleObject(waiter.event, FALSE, Timeout);
-    if (waiter.removed && status == STATUS_SUCCESS)
-        return status;
-    /* The time is over, or the program has set the event, which is a handle like others. */
-    remove_waiter(list, &waiter);
-    if (waiter.removed) /* the event is set, or will be soon */
-        status = NtWaitForSingleObject(waiter.event, FALSE, NULL);
+    /* It is still there if the time is over, or the program set the event, a handle like others. */
+    if (!remove_waiter(list, &waiter) && status != STATUS_SUCCESS)
+        status = NtWaitForSingleObject(waiter.event, FALSE, NULL); /* which comes soon */
     return status;
 }
 
@@ -108,10 +106,8 @@ static bool wake_one(const volatile void *address)
     lock_list(list);
     for (struct waiter **at = &list->first; *at; at = &(*at)->next)
         if ((*at)->address == address) {
-            struct waiter *waiter = *at;
-            event = waiter->event;
-            *at = waiter->next;
-            waiter->removed = TRUE; /* from now on it may be gone */
+            event = (*at)->event;
+            *at = (*at)->next;
             break;
         }
     unlock_list(list);
