@@ -32,8 +32,8 @@ static void nothing_configured(void)
 }
 
 TEST(tp_driver, second_process,
-     "a second process cannot change the configuration of a first, but its threads count by it "
-     "until the first ends [TP-32]")
+     "a second process cannot change the configuration of a first, but its threads count by it, "
+     "beside a third one's, until the first ends [TP-32]")
 {
     SKIP_WITHOUT_PMU();
     uint64_t before = hal_counters_available(SMP_ALL);
@@ -41,7 +41,9 @@ TEST(tp_driver, second_process,
         struct runner holder = start_holder();
         REQUIRE(holder.thread != NULL);
         CHECK(hal_counters_available(SMP_ALL) != before);
+        struct runner other = start_profiled(user_sleep_profiled); /* a third one */
         CHECK_OK(user_run(user_driver_second, peek(holder.process, &user_handle)));
+        end_by_force(other.process, other.thread);
         end_by_force(holder.process, holder.thread);
         nothing_configured();
         CHECK_EQ(hal_counters_available(SMP_ALL), before);
