@@ -19,11 +19,15 @@ my @cpus = split ' ', $ENV{SMP} // '1 4';
 make_path("$build/machines");
 Environment::forget();
 
-# Machine, and the model that it is made of; hybrid ones are compared with a model that is hybrid.
+# Machine, and the model that it is made of, with as many kinds of CPU and counters: each has tests
+# of its own.
 sub machines
 {
-    my @found = map { /^(.*?)\t([\w-]+)(?:\S*(,hybrid))?/ ? [$1, $2 . ($3 // '')] : () }
-        `tests/names MACHINE`;
+    my @found;
+    for (`tests/names MACHINE`) {
+        my ($name, $model, $quirks) = /^(.*?)\t([\w-]+)(\S*)/ or next;
+        push @found, [$name, join '', $model, $quirks =~ /,(?:hybrid|gp=\d+)/g];
+    }
     return grep { my $name = $_->[0]; !@ARGV || grep { $name eq $_ } @ARGV } @found;
 }
 
