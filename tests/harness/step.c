@@ -35,6 +35,13 @@ static bool window_is_over(const struct trap_frame *frame)
     return frame->rip == step.to && (step.window->to || frame->rsp > step.rsp);
 }
 
+/* Of a gate's window the IRETQ is the last: what it returns to is not stepped. */
+static bool is_last(const struct trap_frame *frame)
+{
+    const uint8_t *code = (const uint8_t *)frame->rip;
+    return frame->rsp == step.rsp && code[0] == 0x48 && code[1] == 0xcf;
+}
+
 /* Whether the event comes now, or at the end of this instruction's IRETQ. */
 static bool event_comes(const struct trap_frame *frame)
 {
@@ -69,6 +76,8 @@ bool step_trap(struct trap_frame *frame)
     if (step.inside && step.look)
         step.look((const uint8_t *)frame->rip);
     bool now = step.inside && event_comes(frame);
+    if (step.inside && is_last(frame))
+        step.inside = false;
     if (step.inside && !now)
         frame->rflags |= RFLAGS_TF;
     else
@@ -108,7 +117,11 @@ static void arm_step(const struct step_window *window, unsigned wanted,
                      void (*look)(const uint8_t *instruction))
 {
     step = (__typeof__(step)){
-        .window = window, .thread = thread_current(), .look = look, .wanted = wanted, .before = true
+        .window = window,
+        .thread = window->thread ? window->thread : thread_current(),
+        .look = look,
+        .wanted = wanted,
+        .before = true,
     };
 }
 

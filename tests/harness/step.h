@@ -6,22 +6,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct thread;
+
 enum step_event {
     STEP_NMI,   /* comes at any instruction */
     STEP_SWITCH /* by an interrupt, where those and the IRQL allow it, to step_partner's function,
                  * which then runs once */
 };
 
-/* From an instruction up to another one; NULL: until the function that begins there has returned.
+/* From an instruction up to another one; NULL: until the function or gate that begins there has
+ * returned.
  * kernel/base/window.h marks instructions of C. */
 struct step_window {
     const void *from, *to;
     enum step_event event;
-    unsigned left_out; /* so many instructions after each at which the event comes */
+    unsigned left_out;           /* so many instructions after each at which the event comes */
+    const struct thread *thread; /* that passes it; NULL: the caller */
 };
 
 /* Runs scenario(argument) again and again on this CPU, on which the caller must stay: each time the
- * event comes at the next instruction of the window that is not left out, when this thread passes
+ * event comes at the next instruction of the window that is not left out, when its thread passes
  * it first, until the window has no more. Returns at how many it came. Not at the same time on two
  * CPUs. */
 unsigned step_through(const struct step_window *window, void (*scenario)(void *), void *argument);

@@ -2,6 +2,7 @@
 /* What comes at each instruction of a window: an NMI, an interrupt that switches threads. */
 #include "hal/hal.h"
 #include "kernel/base/boot_info.h"
+#include "kernel/base/vectors.h"
 #include "kernel/ke/isolate.h"
 #include "kernel/ke/synchronization.h"
 #include "kernel/ke/thread_profiling.h"
@@ -9,15 +10,21 @@
 #include "kernel/trap.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/lab.h"
+#include "tests/harness/peek.h"
 #include "tests/harness/step.h"
 #include "tests/harness/threads.h"
 #include "tests/harness/user.h"
 #include "tests/harness/vpmu.h"
 
 #define PERIOD 20000u /* more than the handler has, stepped and under KASAN */
+#define PERIOD_RING3 1000u
+#define NEVER 0x7fffffffu
 
 extern const void *const window_enabling, *const window_enabled;
+extern const uint8_t trap_stubs[256][16];
 extern void switch_stacks(void);
+extern void user_spin(uint64_t unused);
+extern uint64_t user_state;
 
 /* The address of a function, which C does not convert. */
 static const void *code_of(void (*function)(void)) { return (const void *)(uint64_t)function; }
@@ -52,68 +59,122 @@ static unsigned step_nmis(const struct step_window *window, void (*scenario)(voi
 /* --- The counters' interrupt. --- */
 
 static struct {
-    unsigned ctr;
+    unsigned ctr, period;
     uint32_t calls; /* atomic */
     uint64_t overflows, handled;
     bool wrong_level;
 } pmi;
 
+static uint64_t start_of(unsigned period)
+{
+    return -(uint64_t)period & pmu_mask(pmu_here(), pmi.ctr);
+}
+
+static uint32_t calls(void) { return __atomic_load_n(&pmi.calls, __ATOMIC_RELAXED); }
+
 static void take_overflow(ULONGLONG bits, HANDLE handle)
 {
     (void)handle;
     pmi.wrong_level |= irql_current() != PROFILE_LEVEL || bits != PMU_BIT(pmi.ctr);
-    pmu_write(pmi.ctr, -(uint64_t)PERIOD & pmu_mask(pmu_here(), pmi.ctr));
+    pmu_write(pmi.ctr, start_of(calls() ? NEVER : pmi.period));
     __atomic_fetch_add(&pmi.calls, 1, __ATOMIC_RELAXED);
+}
+
+static void begin_overflows(unsigned rings, unsigned period)
+{
+    __atomic_store_n(&pmi.calls, 0, __ATOMIC_RELAXED);
+    pmi.period = period;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_program(pmi.ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, rings | PMU_INTERRUPT),
+                start_of(period));
+    pmu_start(PMU_BIT(pmi.ctr));
+    irql_lower(old);
+}
+
+static void end_overflows(void)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_clear(PMU_BIT(pmi.ctr));
+    irql_lower(old);
+    pmi.overflows += 2;
+    pmi.handled += calls();
 }
 
 /* Two overflows: after the NMI the counter goes on, and its interrupt comes again. */
 static void overflow_twice(void *unused)
 {
     (void)unused;
-    __atomic_store_n(&pmi.calls, 0, __ATOMIC_RELAXED);
-    KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_program(pmi.ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
-                -(uint64_t)PERIOD & pmu_mask(pmu_here(), pmi.ctr));
-    pmu_start(PMU_BIT(pmi.ctr));
-    irql_lower(old);
-    for (unsigned i = 0; i < 8 * PERIOD && __atomic_load_n(&pmi.calls, __ATOMIC_RELAXED) < 2; i++)
+    begin_overflows(PMU_KERNEL, PERIOD);
+    for (unsigned i = 0; i < 8 * PERIOD && calls() < 2; i++)
         asm volatile("");
-    old = irql_raise(PROFILE_LEVEL);
-    pmu_clear(PMU_BIT(pmi.ctr));
-    irql_lower(old);
-    pmi.overflows += 2;
-    pmi.handled += __atomic_load_n(&pmi.calls, __ATOMIC_RELAXED);
+    end_overflows();
 }
 
-TEST(windows, pmi,
-     "an NMI at any instruction of the counters' interrupt handler: each overflow is handled once, "
-     "counting goes on and the level is right")
+static void overflow_ring3_twice(void *unused)
 {
-    uint64_t able = pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS);
+    (void)unused;
+    begin_overflows(PMU_USER, PERIOD_RING3);
+    for (unsigned i = 0; i < 20 && calls() < 2; i++)
+        nap();
+    end_overflows();
+}
+
+static void check_pmis(const struct thread *thread, void (*scenario)(void *))
+{
     const struct step_window window = {
-        code_of((void (*)(void))(hal_pmi_is_nmi() ? (void *)hal_pmi_deliver : (void *)hal_pmi)),
-        NULL, STEP_NMI, test_long() ? 0 : 3
+        trap_stubs[hal_pmi_is_nmi() ? VECTOR_PMI_NOTED : VECTOR_PMI], NULL, STEP_NMI,
+        test_long() ? 0 : 3, thread
     };
     HANDLE handle;
-    SKIP_WITHOUT_PMU();
-    SKIP_IF_SAFE();
-    if (!able)
-        SKIP("no counter counts instructions");
-    test_run_on(0);
-    pmi.ctr = bit_lowest(able);
+    pmi.ctr = bit_lowest(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS));
     pmi.overflows = pmi.handled = pmi.wrong_level = 0;
     REQUIRE_OK(hal_counters_claim("windows.pmi", cpu_set_one(0), PMU_BIT(pmi.ctr), take_overflow,
                                   &handle));
-    unsigned instructions = step_nmis(&window, overflow_twice);
+    unsigned instructions = step_nmis(&window, scenario);
     /* A virtual PMU that steps all itself loses the guest's own steps in an interrupt's handler. */
     CHECK(instructions <= 2000 &&
-          (instructions >= 40 / (window.left_out + 1) || (vpmu_present() && vpmu_steps())));
+          (instructions >= 100 / (window.left_out + 1) || (vpmu_present() && vpmu_steps())));
     CHECK_EQ(pmi.wrong_level, false);
     struct lab_range fewest = lab_pmis((unsigned)pmi.overflows);
     CHECK_BECAUSE(pmi.handled, fewest.low < pmi.overflows ? fewest.low : pmi.overflows,
                   pmi.overflows, fewest.why);
     CHECK_OK(HalFreeHardwareCounters(handle));
     test_note("an NMI at each of %u instructions", instructions);
+}
+
+#define SKIP_WITHOUT_PMIS()                                                                        \
+    do {                                                                                           \
+        SKIP_WITHOUT_PMU();                                                                        \
+        SKIP_IF_SAFE();                                                                            \
+        if (!pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS))                                       \
+            SKIP("no counter counts instructions");                                                \
+    } while (0)
+
+TEST(windows, pmi,
+     "an NMI at any instruction of the counters' interrupt, from its gate to its IRETQ: each "
+     "overflow is handled once, counting goes on and the level is right")
+{
+    SKIP_WITHOUT_PMIS();
+    test_run_on(0);
+    check_pmis(NULL, overflow_twice);
+}
+
+TEST(windows, pmi_ring3,
+     "the same where the interrupt comes out of ring 3, before and after SWAPGS: the thread there "
+     "goes on")
+{
+    SKIP_WITHOUT_PMIS();
+    SKIP_IF_STEPPED();
+    test_run_on(0);
+    struct process *process = user_process();
+    REQUIRE(process != NULL);
+    struct thread *thread = user_thread("spinner", process, (uint64_t)user_spin, 0, cpu_set_one(0));
+    if (CHECK(thread != NULL)) {
+        peek_wait(process, &user_state, 1);
+        check_pmis(thread, overflow_ring3_twice);
+        CHECK_EQ(thread->ended, 0);
+    }
+    end_by_force(process, thread);
 }
 
 /* --- A thread enables profiling. --- */
@@ -145,7 +206,7 @@ TEST(windows, enabling,
      "a thread that enables profiling may be switched away at any instruction: it is not charged "
      "with what others do then")
 {
-    const struct step_window window = { window_enabling, window_enabled, STEP_SWITCH, 0 };
+    const struct step_window window = { window_enabling, window_enabled, STEP_SWITCH, 0, NULL };
     test_run_on(0);
     struct process *process = user_pretend();
     REQUIRE(process != NULL);
@@ -183,7 +244,7 @@ static void count_rounds(void *ended)
 
 static unsigned switch_with_nmis(void)
 {
-    const struct step_window window = { code_of(switch_stacks), NULL, STEP_NMI, 0 };
+    const struct step_window window = { code_of(switch_stacks), NULL, STEP_NMI, 0, NULL };
     uint32_t ended = 0;
     uint64_t rounds = other_rounds;
     struct thread *other =
@@ -238,7 +299,7 @@ static void enable_and_disable(void *unused)
 
 static void check_fenced(void (*from)(void), void (*scenario)(void *))
 {
-    const struct step_window window = { code_of(from), NULL, STEP_NMI, 0 };
+    const struct step_window window = { code_of(from), NULL, STEP_NMI, 0, NULL };
     looked = (__typeof__(looked)){ 0 };
     step_look(&window, look_at, scenario, NULL);
     CHECK(looked.reads > 0);
@@ -296,8 +357,8 @@ TEST(windows, closing,
      "a thread that closes a handle may be switched at any instruction to one that closes it too: "
      "one of them closes it, once")
 {
-    const struct step_window window = { code_of((void (*)(void))handle_close), NULL, STEP_SWITCH,
-                                        0 };
+    const struct step_window window = { code_of((void (*)(void))handle_close), NULL, STEP_SWITCH, 0,
+                                        NULL };
     test_run_on(0);
     closing = (__typeof__(closing)){ 0 };
     struct thread *partner = step_partner(close_it);
