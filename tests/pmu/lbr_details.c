@@ -225,6 +225,8 @@ LAB_TEST(arch_lbr, leaf,
     CHECK_EQ(b->form == PMU_BRANCHES_ARCH, there && b->depth);
     if (b->form != PMU_BRANCHES_ARCH)
         return;
+    test_note("leaf 1Ch has %scycles, and counters %x of branches; XSAVES keeps lists in %u bytes",
+              leaf.ecx & 2 ? "" : "no ", leaf.ecx >> 16 & 15, cpuid(0xd, 15).eax);
     uint64_t missing = (leaf.ecx & 2 ? 0 : CYCLES | CYCLES_VALID) |
                        (leaf.ecx >> 16 & 15 ? 0 : COUNTERS) |
                        (leaf.ecx & 1 ? 0 : UINT64_C(1) << 63);

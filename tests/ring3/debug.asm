@@ -34,6 +34,15 @@ debug_walk_target:
 debug_walk_end:
     ret
 
+; void debug_fault(void): a jump to UD2.
+global debug_fault, debug_fault_target
+debug_fault:
+    jmp debug_fault_target
+    nop
+debug_fault_target:
+    ud2
+    ret
+
 section .data
 global debug_ss
 align 8

@@ -11,8 +11,9 @@
 #define ACCESSES 3u
 #define WRITES_EACH 100
 
-extern const char debug_place[], debug_walk_jump[], debug_walk_target[], debug_walk_end[];
-extern void debug_places(void), debug_walk(void), debug_mov_ss(void);
+extern const char debug_place[], debug_walk_jump[], debug_walk_target[], debug_walk_end[],
+    debug_fault_target[];
+extern void debug_places(void), debug_walk(void), debug_mov_ss(void), debug_fault(void);
 
 static CONTEXT hit; /* the last one */
 static volatile uint64_t hits;
@@ -242,6 +243,38 @@ void user_debug_watch(uint64_t dr7)
     CHECK_EQ(at_breakpoint.Dr7, dr7);
     arm(GetCurrentThread(), NULL, 0);
     RemoveVectoredExceptionHandler(h);
+}
+
+static CONTEXT at_fault;
+
+static LONG on_fault(PEXCEPTION_POINTERS e)
+{
+    if (e->ExceptionRecord->ExceptionCode != (DWORD)STATUS_ILLEGAL_INSTRUCTION)
+        return EXCEPTION_CONTINUE_SEARCH;
+    at_fault.ContextFlags = CONTEXT_DEBUG_REGISTERS;
+    Sleep(1); /* as in last_branch */
+    CHECK(GetThreadContext(GetCurrentThread(), &at_fault));
+    e->ContextRecord->Rip += 2;
+    return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+static uint64_t distance(ULONG64 address, const void *place)
+{
+    return address ? address - (ULONG64)place + 1 : 0;
+}
+
+/* An interrupt until the switch is the last exception in its turn: then again. */
+void user_debug_exception(uint64_t dr7)
+{
+    PVOID h = AddVectoredExceptionHandler(1, on_fault);
+    for (unsigned i = 0; i < 4 && at_fault.LastExceptionFromRip != (ULONG64)debug_fault; i++) {
+        arm(GetCurrentThread(), NULL, dr7);
+        debug_fault();
+    }
+    arm(GetCurrentThread(), NULL, 0);
+    RemoveVectoredExceptionHandler(h);
+    user_values[0] = distance(at_fault.LastExceptionFromRip, debug_fault);
+    user_values[1] = distance(at_fault.LastExceptionToRip, debug_fault_target);
 }
 
 void user_debug_spin(uint64_t dr7)

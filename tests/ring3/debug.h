@@ -12,6 +12,9 @@ void user_debug_walk(uint64_t dr7);
  * the step. [1]: 1 if it has one after the steps. [2], [3]: DebugControl and the last branch's ends
  * of the breakpoint's context. */
 void user_debug_watch(uint64_t dr7);
+/* With these bits of Dr7 jumps to an instruction that faults. user_values: how far the ends of the
+ * branch before the last exception are from the jump and its target, plus 1, 0 for none. */
+void user_debug_exception(uint64_t dr7);
 /* Runs with these bits of Dr7 until user_state is 2. */
 void user_debug_spin(uint64_t dr7);
 
