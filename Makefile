@@ -120,7 +120,7 @@ $(BUILD)/ring3.o: $(BUILD)/dll/ring3.exe
 include kernel/user/windows.mk
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
-PAYLOADS := $(addprefix $(BUILD)/,payload.elf transparent.elf suite.elf blocks.elf peers.elf)
+PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent suite blocks peers cpus)
 $(BUILD)/transparent.elf: $(wildcard tests/payload/probes_*.asm)
 $(BUILD)/blocks.elf: tests/payload/sequences.h
 $(PAYLOADS): $(addprefix tests/payload/,guest.inc guest.h payload.ld) kernel/base/registers.inc

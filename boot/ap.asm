@@ -1,10 +1,11 @@
 ; SPDX-License-Identifier: MIT
 ; Where an application processor starts: in real mode, at the beginning of any page below 1 MB, to
-; which smp.c copies ap_start..ap_end.
-; Ends in smp_ap_main on the stack whose address smp.c left at AP_STACK in that page, as a guest of
-; the virtual PMU if there is one, which gets the boot_info.ap_pages whose address is at AP_PAGES.
+; which ap_start..ap_end are copied. At AP_TABLES, AP_STACK and AP_PAGES in that page is what it
+; needs (layout.h).
+; Ends in smp_ap_main, as a guest of the virtual PMU if there is one.
 %include "layout.inc"
-extern boot_gdtr_low, enter_paging, virt_ap, smp_ap_main
+%include "boot/paging.inc"
+extern boot_gdtr, virt_ap, smp_ap_main
 %define HERE(label) (label - ap_start)
 
 section .rodata
@@ -26,7 +27,7 @@ ap_start:
     jmp far dword [HERE(to_protected)]
 align 8
 gdt:
-    dq 0, 0, 0x00cf92000000ffff, 0x00cf9a000000ffff
+    dq 0, 0x00af9a000000ffff, 0x00cf92000000ffff, 0x00cf9a000000ffff
 gdtr:
     dw 31
     dd HERE(gdt)
@@ -42,9 +43,7 @@ protected:
     mov ds, ax
     mov es, ax
     mov ss, ax
-    lea esp, [ebx + AP_STACK]
-    mov eax, enter_paging
-    call eax
+    enter_paging [ebx + AP_TABLES]
     jmp far [ebx + HERE(to_long)]
 bits 64
 long_mode:
@@ -55,6 +54,7 @@ ap_end:
 section .text
 ap_long_mode:
     mov ebx, ebx                        ; clears the upper half
+    lgdt [boot_gdtr]
     mov rsp, [rbx + AP_STACK]
     xor eax, eax
     mov ds, eax

@@ -3,6 +3,7 @@
 ; The tables made here map the first 4 GB at 0 and at DIRECT_MAP, and 2 GB of it at KERNEL_VMA. The
 ; kernel soon makes its own; the virtual PMU's host side keeps these, and CPUs start on them.
 %include "layout.inc"
+%include "boot/paging.inc"
 
 MB1_MAGIC equ 0x1badb002
 ; Modules on pages, memory map, addresses below: QEMU loads a flat file.
@@ -87,7 +88,8 @@ _start:
     mov [PHYS(boot_pml4) + 256 * 8], eax
     mov dword [PHYS(boot_pml4) + 511 * 8], PHYS(pdpt_high) + 3
 
-    call enter_paging
+    enter_paging PHYS(boot_pml4)
+    lgdt [boot_gdtr_low]
     jmp SEL_KERNEL_CS:.long_mode_low
 
 bits 64
@@ -115,24 +117,6 @@ section .text
 
 bits 32
 section .boot
-; Enters long mode on the tables above. ap.asm calls it too. Changes EAX, ECX, EDX. Control
-; registers are written whole, because firmware may have left any bit set: with CR4.LA57 the
-; processor would expect five levels of tables.
-global enter_paging
-enter_paging:
-    mov eax, 0x20                       ; PAE
-    mov cr4, eax
-    mov eax, PHYS(boot_pml4)
-    mov cr3, eax
-    mov ecx, 0xc0000080                 ; EFER
-    mov eax, 0x100                      ; LME
-    xor edx, edx
-    wrmsr
-    mov eax, 0x80000011                 ; PG, ET, PE; caches on
-    mov cr0, eax
-    lgdt [boot_gdtr_low]
-    ret
-
 no_long_mode:
     mov esi, no_long_mode_text
 .next:
@@ -152,14 +136,13 @@ boot_gdt:
     dq 0
     dq 0x00af9a000000ffff               ; SEL_KERNEL_CS
     dq 0x00cf92000000ffff               ; SEL_KERNEL_SS
-    dq 0x00cf9a000000ffff               ; 0x18: 32-bit code, for ap.asm only
 boot_gdt_end:
-global boot_gdtr_low
 boot_gdtr_low:
     dw boot_gdt_end - boot_gdt - 1
     dq boot_gdt
 
 section .rodata
+global boot_gdtr
 boot_gdtr:
     dw boot_gdt_end - boot_gdt - 1
-    dq boot_gdt + DIRECT_MAP
+    dq boot_gdt + KERNEL_VMA            ; wherever the image lies

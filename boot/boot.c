@@ -76,6 +76,7 @@ void boot_main(uint32_t magic, uint32_t info_address)
     print("\n"); /* a first byte at once: the next step may draw a whole screen */
     boot_info.ap_code = ap_start;
     boot_info.ap_size = (size_t)(ap_end - ap_start);
+    boot_info.ap_tables = (uint32_t)read_cr3();
     loader_read(&boot_info, magic, info_address);
     if (!move_reach(&boot_info.screen)) {
         boot_info.screen.kind = SCREEN_NONE;
@@ -94,7 +95,7 @@ void boot_main(uint32_t magic, uint32_t info_address)
     if (virtual && boot_flag("safe"))
         memcpy(model + strlen(model), ",step", sizeof ",step");
     if (boot_flag("payload")) {
-        struct virt_payload payload;
+        struct virt_payload payload = { 0 };
         if (virtual && payload_load(&boot_info, &payload)) {
             out8(PIC1_MASK, pics[0]); /* as firmware left them: serial_init masks all */
             out8(PIC2_MASK, pics[1]);

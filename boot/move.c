@@ -87,9 +87,6 @@ uint64_t move_image(uint64_t top)
         return 0;
     uint64_t by = to - start, from = DIRECT_MAP + start, at = DIRECT_MAP + to,
              n = (end - start + 7) / 8;
-    struct table_register gdt;
-    sgdt(&gdt);
-    gdt.base += by;
     make_tables(start, end, by);
     boot_info.moved = by;
     /* Nothing between the copy and the switch uses the stack. */
@@ -97,7 +94,6 @@ uint64_t move_image(uint64_t top)
                  : "+S"(from), "+D"(at), "+c"(n)
                  : "r"((uint64_t)pml4 - KERNEL_VMA + by)
                  : "memory");
-    asm volatile("lgdt %0" : : "m"(gdt));
     move_reach(&boot_info.screen);
     return to;
 }

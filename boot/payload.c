@@ -5,6 +5,10 @@
 #include "boot/payload.h"
 #include "boot/multiboot.h"
 #include "boot/space.h"
+#include "hal/acpi.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/layout.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 
@@ -208,8 +212,22 @@ static bool load_multiboot(const struct boot_info *boot, struct virt_payload *pa
     if (!make_info(boot) || !(h->flags & HEADER_ADDRESSES ? load_flat(boot, image, size, h, &entry)
                                                           : load_elf(boot, image, size, &entry)))
         return false;
-    *payload = (struct virt_payload){ .entry = entry, .info = LOW_ADDRESS(info) };
+    payload->entry = entry;
+    payload->info = LOW_ADDRESS(info);
     return true;
+}
+
+/* Before we move: ACPI's tables are the guest's, and stay. */
+static void find_cpus(const struct boot_info *boot, struct virt_payload *payload)
+{
+    static struct acpi_info acpi;
+    cpu_detect();
+    acpi_read(boot, &acpi);
+    payload->apic_ids = acpi.apic_ids;
+    payload->start_page = smp_free_page(boot);
+    payload->cpu_count = acpi.apic_count < MAX_CPUS ? acpi.apic_count : MAX_CPUS;
+    if (!payload->cpu_count || !payload->start_page)
+        payload->cpu_count = 1;
 }
 
 bool payload_load(struct boot_info *boot, struct virt_payload *payload)
@@ -218,9 +236,11 @@ bool payload_load(struct boot_info *boot, struct virt_payload *payload)
         print("# payload: the loader brought no module\n");
         return false;
     }
-    if (!space_make(boot))
+    find_cpus(boot, payload);
+    payload->cpu_size = virt_cpu_pages() * PAGE_SIZE;
+    if (!space_make(boot, (uint64_t)(payload->cpu_count - 1) * payload->cpu_size))
         return false;
-    bool loaded = linux_is(boot) ? linux_load(boot, payload) : load_multiboot(boot, payload);
     payload->end = space_end();
-    return loaded;
+    payload->cpu_pages = space_more();
+    return linux_is(boot) ? linux_load(boot, payload) : load_multiboot(boot, payload);
 }

@@ -165,10 +165,10 @@ bool linux_load(const struct boot_info *boot, struct virt_payload *payload)
         return false;
     make_tables(b);
     make_parameters(boot, image, b);
-    *payload = (struct virt_payload){ .entry = to + ENTRY_64,
-                                      .info = BLOCK,
-                                      .tables = AT(pml4),
-                                      .gdt = AT(gdt),
-                                      .gdt_limit = sizeof b->gdt - 1 };
+    payload->entry = to + ENTRY_64;
+    payload->info = BLOCK;
+    payload->tables = AT(pml4);
+    payload->gdt = AT(gdt);
+    payload->gdt_limit = sizeof b->gdt - 1;
     return true;
 }

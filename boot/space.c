@@ -12,6 +12,7 @@
 
 /* Const once space_make is done. */
 static uint64_t ours; /* from here to the end of its range */
+static uint64_t more_at;
 static struct space_range ranges[BOOT_MEMORY_MAX + 1];
 static unsigned range_count;
 
@@ -85,9 +86,11 @@ static void make_ranges(const struct boot_info *boot)
     }
 }
 
-bool space_make(struct boot_info *boot)
+bool space_make(struct boot_info *boot, uint64_t more)
 {
-    ours = move_image(top_of_memory(boot));
+    uint64_t top = top_of_memory(boot) & ~PAGE_MASK;
+    more_at = top > more ? top - more : 0;
+    ours = move_image(more_at);
     make_ranges(boot);
     if (ours && move_modules(boot))
         return true;
@@ -96,6 +99,7 @@ bool space_make(struct boot_info *boot)
 }
 
 uint64_t space_end(void) { return ours; }
+uint8_t *space_more(void) { return space_at(more_at); }
 
 bool space_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsigned file)
 {

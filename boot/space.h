@@ -7,8 +7,11 @@
 
 struct boot_info;
 
-/* Moves us, then the modules. False, after a message: there is no memory for it. */
-bool space_make(struct boot_info *boot);
+/* Moves us, then the modules. `more`: bytes after us that are ours too. False, after a message:
+ * there is no memory for it. */
+bool space_make(struct boot_info *boot, uint64_t more);
+/* Where those bytes are. */
+uint8_t *space_more(void);
 /* Whether a guest may be put there; if not, a line says why. `file`: the module it comes from,
  * which must not be overwritten either. */
 bool space_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsigned file);

@@ -127,6 +127,7 @@ static bool start_cpu(uint32_t id)
     }
     cpu->number = cpu_count;
     memcpy(phys_to_virt(start_page), boot_info.ap_code, boot_info.ap_size); /* it changes itself */
+    *(uint32_t *)phys_to_virt(start_page + AP_TABLES) = boot_info.ap_tables;
     *(uint64_t *)phys_to_virt(start_page + AP_STACK) = plan->idle_stack(cpu);
     __atomic_store_n(&started, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&starting, cpu, __ATOMIC_RELEASE);

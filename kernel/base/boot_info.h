@@ -52,6 +52,7 @@ struct boot_info {
     uint8_t rsdp[36];       /* its copy of the RSDP */
     const uint8_t *ap_code; /* what another CPU begins with, to be copied to any page */
     size_t ap_size;
+    uint32_t ap_tables; /* AP_TABLES: the boot page tables */
     unsigned
         ap_pages; /* pages for whoever starts it, whose address it finds in AP_PAGES; 0: none */
 };

@@ -39,7 +39,8 @@
 #define EXPORTS_MAX 256
 #define EXPORT_THUNK_SIZE 16
 
-/* The page that an application processor starts in, and its parameters. */
-/* In the page where another CPU starts. */
-#define AP_PAGES 0xff8
+/* In the page where another CPU starts: physical, the page tables; virtual, its stack's top; pages
+ * for its virtual PMU. */
+#define AP_TABLES 0xfe8
 #define AP_STACK 0xff0
+#define AP_PAGES 0xff8

@@ -165,6 +165,8 @@ bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags)
     uint64_t end, last = 1ul << cpu_features.physical_bits;
     if (__builtin_add_overflow(physical, size, &end) || end > last || end > VM_WINDOW - DIRECT_MAP)
         return false;
+    if (!vm_kernel_pml4) /* before vm_init() */
+        return end <= DIRECT_SIZE;
     uint64_t first = physical & ~(LARGE_PAGE - 1);
     for (uint64_t p = first > DIRECT_SIZE ? first : DIRECT_SIZE; p < end; p += LARGE_PAGE) {
         uint64_t *entry = walk(vm_kernel_pml4, DIRECT_MAP + p, 1, PTE_PRESENT | PTE_WRITE);

@@ -9,10 +9,8 @@
 #include "pmu/virt/guest.h"
 #include "pmu/virt/vcpu.h"
 
-#define APIC 0xfee00000
 enum { APIC_ID = 0x20, APIC_ICR = 0x300, APIC_ICR2 = 0x310, APIC_LVT_PMI = 0x340 };
 #define ICR_SELF (1u << 18)
-#define ICR_NMI 0x4400u
 #define LVT_MODE (7u << 8)
 #define LVT_FIXED (0u << 8)
 #define LVT_NMI (4u << 8)
@@ -56,37 +54,41 @@ uint64_t alarm_tick, clock_us = 1000;
 static unsigned timer, pin;
 static struct vcpu *owner; /* the CPU to which the comparator's NMI goes; L: the token */
 
-uint32_t host_apic_read(unsigned at) { return *reg32(APIC, at); }
-void host_apic_write(unsigned at, uint32_t value) { *reg32(APIC, at) = value; }
+uint32_t host_apic_read(unsigned at) { return *reg32(HOST_APIC, at); }
+void host_apic_write(unsigned at, uint32_t value) { *reg32(HOST_APIC, at) = value; }
 
-uint32_t host_apic_id(void) { return *reg32(APIC, APIC_ID) >> 24; }
+uint32_t host_apic_id(void) { return *reg32(HOST_APIC, APIC_ID) >> 24; }
 
 void host_apic_pmi(struct vcpu *v, bool mask)
 {
-    uint32_t lvt = *reg32(APIC, APIC_LVT_PMI);
+    uint32_t lvt = *reg32(HOST_APIC, APIC_LVT_PMI);
     if (lvt & LVT_MASKED)
         return;
     v->statistics.pmi++;
     if (mask)
-        *reg32(APIC, APIC_LVT_PMI) = lvt | LVT_MASKED;
+        *reg32(HOST_APIC, APIC_LVT_PMI) = lvt | LVT_MASKED;
     if ((lvt & LVT_MODE) == LVT_NMI)
         v->nmi.pending = true;
     else if ((lvt & LVT_MODE) == LVT_FIXED)
-        *reg32(APIC, APIC_ICR) = ICR_SELF | (lvt & 0xff); /* ICR2 stays the guest's */
+        *reg32(HOST_APIC, APIC_ICR) = ICR_SELF | (lvt & 0xff); /* ICR2 stays the guest's */
 }
 
-void host_apic_nmi(uint32_t id)
+void host_apic_send(uint32_t id, uint32_t command)
 {
-    uint32_t guests = *reg32(APIC, APIC_ICR2);
-    *reg32(APIC, APIC_ICR2) = id << 24;
-    *reg32(APIC, APIC_ICR) = ICR_NMI;
-    *reg32(APIC, APIC_ICR2) = guests;
+    uint32_t guests = *reg32(HOST_APIC, APIC_ICR2);
+    *reg32(HOST_APIC, APIC_ICR2) = id << 24;
+    *reg32(HOST_APIC, APIC_ICR) = command;
+    *reg32(HOST_APIC, APIC_ICR2) = guests;
 }
 
+/* The index is kept: a foreign guest's CPU may be between its two accesses. */
 static void redirect_pin(unsigned half, uint32_t value)
 {
+    uint32_t index = virt_foreign ? *reg32(IO_APIC, IO_INDEX) : 0;
     *reg32(IO_APIC, IO_INDEX) = IO_REDIRECTION + 2 * pin + half;
     *reg32(IO_APIC, IO_DATA) = value;
+    if (virt_foreign)
+        *reg32(IO_APIC, IO_INDEX) = index;
 }
 
 static uint64_t measure_tick(void)

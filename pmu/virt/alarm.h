@@ -37,9 +37,15 @@ bool alarm_is_touched(const struct vcpu *v);
 /* Sets the HPET back by so much, in units of the clock; returns how much it was. */
 uint64_t alarm_set_back(uint64_t clock);
 
+#define HOST_APIC 0xfee00000ul
+
 /* Sends a PMI as the guest's LVT entry says, and masks the entry if `mask`. */
 void host_apic_pmi(struct vcpu *v, bool mask);
-void host_apic_nmi(uint32_t id);
+/* A command to the CPU with this id; ICR2 stays the guest's. */
+#define ICR_NMI 0x4400u
+#define ICR_INIT 0x4500u
+#define ICR_STARTUP 0x4600u /* and the number of the page */
+void host_apic_send(uint32_t id, uint32_t command);
 uint32_t host_apic_read(unsigned at);
 void host_apic_write(unsigned at, uint32_t value);
 uint32_t host_apic_id(void);

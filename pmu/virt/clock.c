@@ -87,7 +87,7 @@ void clock_start(struct vcpu *v)
 static void set_ahead(struct vcpu *v, uint64_t ahead)
 {
     v->clock.ahead = ahead;
-    v->vmcb.tsc_offset = ahead - v->clock.hidden;
+    v->vmcb.tsc_offset = ahead - virt_hidden;
 }
 
 void clock_start_tsc(struct vcpu *v) { set_ahead(v, virt_quirks.tsc * v->number); }
@@ -119,7 +119,7 @@ static uint64_t instructions_retired(const struct vcpu *v) { return v->retired[0
 static void hide_time(struct vcpu *v, uint64_t now, uint64_t seen)
 {
     if (v->clock.hides && now - v->clock.left_at > seen) {
-        v->clock.hidden += now - v->clock.left_at - seen;
+        virt_hidden += now - v->clock.left_at - seen;
         hpet_excess += now - v->clock.left_at - seen;
     }
     v->clock.left_at = now;
@@ -134,7 +134,7 @@ void clock_enter(struct vcpu *v)
     hide_time(v, rdtsc(), instructions_retired(v) - v->clock.left_retired);
     if (hpet_excess >= alarm_tick && (!v->clock.hides || alarm_is_touched(v)))
         hpet_excess -= alarm_set_back(hpet_excess);
-    v->vmcb.tsc_offset = v->clock.ahead - v->clock.hidden;
+    v->vmcb.tsc_offset = v->clock.ahead - virt_hidden;
 }
 
 void clock_leave(struct vcpu *v, uint64_t clock)

@@ -10,8 +10,7 @@ struct vcpu;
 
 /* A CPU's part. */
 struct clock {
-    bool hides;      /* the guest must not see how long its step takes */
-    uint64_t hidden; /* time that it has not seen */
+    bool hides; /* the guest must not see how long its step takes */
     /* Its time is accounted for up to here: the clock; instructions retired. */
     uint64_t left_at, left_retired;
     uint64_t ahead, adjust; /* of the guest's TSC to the clock; MSR TSC_ADJUST */

@@ -41,6 +41,22 @@ static void skip_instruction(struct vcpu *v, unsigned length)
     trap_after(v);
 }
 
+/* A store of the guest's to a register of the local APIC, or a page that it may not execute yet. */
+static void exit_page(struct vcpu *v)
+{
+    if (!startup_is_write(v)) {
+        rep_fault(v);
+        return;
+    }
+    unsigned length = startup_write(v);
+    if (!length)
+        return;
+    go_after(v, length);
+    count_one(v, v->vmcb.cpl == 3, EFFECT(EVENT_STORES));
+    early_serialize(v);
+    trap_after(v);
+}
+
 /* Length of an instruction: its prefixes, and `opcode` bytes after them. */
 static unsigned length_of(const struct vcpu *v, unsigned opcode)
 {
@@ -231,7 +247,7 @@ void exit_handle(struct vcpu *v)
             if (platform_io(v))
                 skip_instruction(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
             break;
-        case EXIT_NPF: rep_fault(v); break;
+        case EXIT_NPF: exit_page(v); break;
         case EXIT_CR0:
         case EXIT_WRITE_CR4: control_write(v); break;
         case EXIT_WRITE_DR5:

@@ -30,7 +30,7 @@ static void set_intercepts(struct vcpu *v)
     if (!virt_step)
         misc |= CATCH_NMI; /* alarms */
     /* Others may run at a PAUSE: what they execute is not this guest's. QEMU forgets TF there. */
-    if (v->step.active || (!virt_step && !virt_foreign && (counting || token_needed())))
+    if (v->step.active || (!virt_step && (token_needed() || (counting && !virt_foreign))))
         misc |= CATCH_PAUSE;
     if (token_needed())
         misc |= CATCH_HLT;
@@ -75,6 +75,8 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
     if (v->number == 0)
         clock_start(v);
     token_join(v);
+    if (v->number == 0)
+        startup_hosts(v);
     for (;;) {
         entry_prepare(v);
         set_intercepts(v);
@@ -155,15 +157,25 @@ void virt_boot(const char *name)
 }
 
 /* One stack more than needed: pages are not aligned as stacks are. */
-unsigned virt_ap_pages(void)
+unsigned virt_cpu_pages(void)
 {
-    return started ? (sizeof(struct vcpu) + HOST_STACK_SIZE - PAGE_SIZE) / PAGE_SIZE : 0;
+    return (sizeof(struct vcpu) + HOST_STACK_SIZE - PAGE_SIZE) / PAGE_SIZE;
 }
+
+unsigned virt_ap_pages(void) { return started ? virt_cpu_pages() : 0; }
 
 void virt_ap(void *pages)
 {
     uint64_t aligned = ((uint64_t)pages + HOST_STACK_SIZE - 1) & -(uint64_t)HOST_STACK_SIZE;
     struct vcpu *v = started ? next_vcpu((struct vcpu *)aligned) : NULL;
-    if (v)
+    if (!v)
+        return;
+    if (!virt_foreign) {
         launch_guest(v);
+        return;
+    }
+    v->token.parked = true;
+    vmcb_enable_svm(v);
+    vmcb_make(v);
+    virt_enter(v);
 }

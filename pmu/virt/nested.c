@@ -27,6 +27,8 @@ static uint64_t directories[MAPS][4][ENTRIES] __attribute__((aligned(PAGE_SIZE))
 static uint64_t tables[MAPS][TABLES][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
 static unsigned used_tables;
 static bool on;
+static uint64_t guarded; /* a page; 0: none */
+static bool opened;
 
 /* By page: what was found in it, and how often it was written since, from ONE_WRITE on. After
  * WRITES_MOST it is code and data in one, and is no more searched. */
@@ -56,6 +58,24 @@ static void map_large(uint64_t *directory, uint64_t first, uint64_t flags)
         directory[i] = (first + i * LARGE_SIZE) | flags | LARGE;
 }
 
+static uint64_t *leaf_entry(enum map m, uint64_t physical)
+{
+    uint64_t *entry = &directories[m][physical / GIGABYTE][physical / LARGE_SIZE % ENTRIES];
+    uint64_t *table = (uint64_t *)(DIRECT_MAP + (*entry & ADDRESS));
+    return &table[physical / PAGE_SIZE % ENTRIES];
+}
+
+static void split_large(uint64_t physical);
+
+static void guard_page(void)
+{
+    if (!guarded)
+        return;
+    split_large(guarded);
+    for (unsigned m = 0; m < MAPS; m++)
+        *leaf_entry(m, guarded) = guarded | (opened ? DATA : DATA & ~WRITABLE);
+}
+
 /* Nothing is known of any page. */
 static void forget_pages(void)
 {
@@ -64,6 +84,7 @@ static void forget_pages(void)
     for (unsigned m = 0; m < MAPS; m++)
         for (unsigned i = 0; i < 4; i++)
             map_large(directories[m][i], i * GIGABYTE, DATA | (m == ALL ? 0 : NO_EXECUTE));
+    guard_page();
 }
 
 static void start_nested(void)
@@ -78,23 +99,16 @@ static void start_nested(void)
     on = true;
 }
 
-static uint64_t *leaf_entry(enum map m, uint64_t physical)
-{
-    uint64_t *entry = &directories[m][physical / GIGABYTE][physical / LARGE_SIZE % ENTRIES];
-    uint64_t *table = (uint64_t *)(DIRECT_MAP + (*entry & ADDRESS));
-    return &table[physical / PAGE_SIZE % ENTRIES];
-}
-
 /* Maps 4 KB pages there. */
 static void split_large(uint64_t physical)
 {
     unsigned gigabyte = (unsigned)(physical / GIGABYTE);
     unsigned at = physical / LARGE_SIZE % ENTRIES;
     uint64_t first = physical & -LARGE_SIZE;
+    if (used_tables == TABLES && directories[0][gigabyte][at] & LARGE)
+        forget_pages();
     if (!(directories[0][gigabyte][at] & LARGE))
         return;
-    if (used_tables == TABLES)
-        forget_pages();
     for (unsigned m = 0; m < MAPS; m++) {
         uint64_t *table = tables[m][used_tables];
         for (unsigned i = 0; i < ENTRIES; i++)
@@ -204,7 +218,21 @@ uint64_t nested_root(bool search, bool watch)
         start_nested();
     if (!watch)
         forget_known();
-    return on && watch ? virt_physical(top[search ? SEARCHED : ALL]) : 0;
+    return on && (watch || guarded) ? virt_physical(top[search ? SEARCHED : ALL]) : 0;
+}
+
+void nested_guard(uint64_t physical)
+{
+    guarded = physical;
+    start_nested();
+}
+
+void nested_open(bool open)
+{
+    if (open != opened) {
+        opened = open;
+        guard_page();
+    }
 }
 
 bool nested_search(uint64_t physical, const uint8_t *page, bool wide)

@@ -12,5 +12,8 @@ uint64_t nested_root(bool search, bool watch);
 bool nested_search(uint64_t physical, const uint8_t *page, bool wide);
 /* Whether it is known to have any. */
 bool nested_has_strings(uint64_t physical);
+/* From now on there is always a map, in which the page cannot be written but while it is open. */
+void nested_guard(uint64_t physical);
+void nested_open(bool open);
 /* The guest wrote there, or the host is about to for it. */
 void nested_written(uint64_t physical);

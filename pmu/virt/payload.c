@@ -56,6 +56,7 @@ void virt_boot_payload(const char *model, const struct virt_payload *payload)
     virt_foreign = true;
     platform_find_pm_timer();
     bios_hide(payload->end);
+    startup_plan(payload);
     load_flat_fs_gs();
     vmcb_enable_svm(v);
     vmcb_make(v);

@@ -88,7 +88,7 @@ static void pit_jitter(struct vcpu *v, uint8_t value)
 /* Ticks that are hidden are taken off; rounding both could lead back by one. */
 static uint32_t read_pm_timer(const struct vcpu *v)
 {
-    uint64_t hidden = v->clock.hidden + (v->clock.hides ? rdtsc() - v->clock.left_at : 0);
+    uint64_t hidden = virt_hidden + (v->clock.hides ? rdtsc() - v->clock.left_at : 0);
     uint64_t us = hidden / clock_us, rest = hidden % clock_us;
     uint64_t ticks = (us * PM_TIMER_HZ + rest * PM_TIMER_HZ / clock_us) / 1000000;
     uint32_t value = (in32(pm_timer) - (uint32_t)ticks) & PM_TIMER_BITS;

@@ -21,14 +21,15 @@ static uint32_t members_lock;
 static struct vcpu *holder; /* atomic; written by the holder only */
 static struct vcpu *giver;  /* L: the token */
 
-static unsigned members_now(void) { return __atomic_load_n(&member_count, __ATOMIC_ACQUIRE); }
+unsigned token_members(void) { return __atomic_load_n(&member_count, __ATOMIC_ACQUIRE); }
+struct vcpu *token_member(unsigned number) { return members[number]; }
 static struct vcpu *current_holder(void) { return __atomic_load_n(&holder, __ATOMIC_ACQUIRE); }
 static bool is_halted(struct vcpu *v)
 {
     return __atomic_load_n(&v->token.halted, __ATOMIC_ACQUIRE);
 }
 
-bool token_needed(void) { return members_now() > 1; }
+bool token_needed(void) { return token_members() > 1; }
 
 /* NMIs since the last call that were neither the token's nor the alarm's belong to the guest. */
 void token_collect_nmis(struct vcpu *v)
@@ -49,6 +50,8 @@ void token_collect_nmis(struct vcpu *v)
 static void look_for_wakeup(struct vcpu *v, uint32_t taken)
 {
     token_collect_nmis(v);
+    if (v->token.parked)
+        return;
     if (!taken && v->vmcb.rflags & RFLAGS_IF)
         taken = svm_take_interrupt();
     v->token.taken = taken;
@@ -83,7 +86,7 @@ static void wait_for_token(struct vcpu *v)
 static void wake_host(struct vcpu *v)
 {
     __atomic_store_n(&v->token.nmi, 1, __ATOMIC_RELEASE);
-    host_apic_nmi(v->host_apic_id);
+    host_apic_send(v->host_apic_id, ICR_NMI);
 }
 
 /* It waits, and need not answer. */
@@ -95,7 +98,7 @@ static bool has_answered(struct vcpu *v)
 /* Asks all CPUs that sleep, but for v itself. */
 static void call_roll(const struct vcpu *v)
 {
-    unsigned n = members_now();
+    unsigned n = token_members();
     pause(); /* an NMI that the guest sent to a sleeping CPU must not merge with ours */
     for (unsigned i = 0; i < n; i++)
         if (members[i] != v && !members[i]->token.awake) {
@@ -110,7 +113,7 @@ static void call_roll(const struct vcpu *v)
 
 static struct vcpu *first_awake(unsigned from)
 {
-    for (unsigned i = from; i < members_now(); i++)
+    for (unsigned i = from; i < token_members(); i++)
         if (members[i]->token.awake)
             return members[i];
     return NULL;
@@ -161,17 +164,17 @@ void token_join(struct vcpu *v)
     struct vcpu *nobody = NULL;
     bool first =
         __atomic_compare_exchange_n(&holder, &nobody, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    v->token.awake = true;
+    v->token.awake = !v->token.parked;
     while (__atomic_exchange_n(&members_lock, 1, __ATOMIC_ACQUIRE))
         pause();
     v->token.member = member_count;
     members[v->token.member] = v;
     __atomic_store_n(&member_count, v->token.member + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&members_lock, 0, __ATOMIC_RELEASE);
-    if (!first) {
+    if (v->token.awake && !first)
         wake_host(current_holder()); /* makes it leave its guest, which may have run alone */
+    if (!first)
         wait_for_token(v);
-    }
     begin_slice(v);
 }
 

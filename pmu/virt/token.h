@@ -11,13 +11,18 @@ struct token {
     unsigned member;
     uint64_t slice_end;
     bool awake;      /* L: the token; that of the holder who asked: its guest does not halt */
+    bool parked;     /* L: the token; its guest waits for STARTUP, which alone wakes it */
     uint32_t taken;  /* the interrupt that woke it, as svm_take_interrupt returns it */
     uint32_t halted; /* atomic: in svm_wait */
     uint32_t asked;  /* atomic: whether it is awake */
     uint32_t nmi;    /* atomic: an NMI was sent by another host */
 };
 
+/* Returns when its guest may run. */
 void token_join(struct vcpu *v);
+/* How many have joined, and who. */
+unsigned token_members(void);
+struct vcpu *token_member(unsigned number);
 /* Whether more than one CPU runs a guest. */
 bool token_needed(void);
 void token_pause(struct vcpu *v);

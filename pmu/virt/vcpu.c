@@ -8,6 +8,7 @@
 #include "pmu/virt/vcpu.h"
 
 bool virt_foreign;
+uint64_t virt_hidden;
 
 uint64_t virt_physical(const void *p)
 {

@@ -14,6 +14,7 @@
 #include "pmu/virt/platform.h"
 #include "pmu/virt/predict.h"
 #include "pmu/virt/rep.h"
+#include "pmu/virt/startup.h"
 #include "pmu/virt/svm.h"
 #include "pmu/virt/token.h"
 #include "pmu/virt/vmcb.h"
@@ -51,13 +52,15 @@ struct vcpu {
     struct clock clock;
     struct alarm alarm;
     struct token token;
+    struct startup startup;
     struct firmware firmware;
     struct platform platform;
     struct predictor predictor;
     struct caches caches;
 };
 
-extern bool virt_foreign; /* the guest is not this kernel */
+extern bool virt_foreign;    /* the guest is not this kernel */
+extern uint64_t virt_hidden; /* time that it has not seen; L: the token */
 
 uint64_t virt_physical(const void *p);
 /* A number below 2^31, by the seed. */

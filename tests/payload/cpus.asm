@@ -1,0 +1,165 @@
+; SPDX-License-Identifier: MIT
+; A guest with several CPUs: how another one begins, and ways to write the local APIC. The rest is
+; cpus.c.
+%include "tests/payload/guest.inc"
+LOW equ 0x8000                          ; where the others begin
+APIC_ICR equ 0xfee00300
+APIC_TPR equ 0xfee00080
+
+section .bss align=16
+global began, go_on
+began:                                  ; of the last CPU that began: struct began of cpus.c
+.dx:    resd 1
+.cr0:   resd 1
+.cr4:   resd 1
+.flags: resd 1
+.sp:    resd 1
+.cs:    resw 1
+.ds:    resw 1
+.gdt:   resw 4
+.idt:   resw 4
+.count: resd 1
+go_on:  resq 1                          ; what it calls in long mode; 0: it halts, and stays so
+        resb 4096
+other_stack_top:
+
+section .text
+; void place(void): copies the code.
+global place
+place:
+    mov esi, other
+    mov edi, LOW
+    mov ecx, other_end - other
+    rep movsb
+    ret
+
+bits 16
+%define AT(label) (LOW + label - other)
+other:
+    mov ebx, cs                         ; before anything else changes
+    mov ebp, esp
+    mov sp, 0x7000
+    pushfd
+    pop esi
+    mov ecx, ds
+    xor eax, eax
+    mov ds, ax
+    mov [AT(kept.dx)], edx
+    mov [AT(kept.sp)], ebp
+    mov [AT(kept.flags)], esi
+    mov [AT(kept.cs)], bx
+    mov [AT(kept.ds)], cx
+    mov eax, cr0
+    mov [AT(kept.cr0)], eax
+    mov eax, cr4
+    mov [AT(kept.cr4)], eax
+    sgdt [AT(kept.gdt)]
+    sidt [AT(kept.idt)]
+    o32 lgdt [AT(low_gdtr)]
+    mov eax, 0x11
+    mov cr0, eax
+    jmp dword K32:AT(protected)
+align 8
+low_gdtr:
+    dw CODE16 - 1
+    dd gdt
+kept:
+.dx:    dd 0
+.cr0:   dd 0
+.cr4:   dd 0
+.flags: dd 0
+.sp:    dd 0
+.cs:    dw 0
+.ds:    dw 0
+.gdt:   dw 0, 0, 0, 0
+.idt:   dw 0, 0, 0, 0
+.end:
+bits 32
+protected:
+    mov ax, KDATA
+    mov ds, ax
+    mov es, ax
+    mov ss, ax
+    mov eax, 0x620
+    mov cr4, eax
+    mov eax, pml4
+    mov cr3, eax
+    mov ecx, 0xc0000080
+    rdmsr
+    or eax, 0x100
+    wrmsr
+    mov eax, 0x80000011
+    mov cr0, eax
+    jmp K64:AT(wide)
+bits 64
+wide:
+    mov rax, long_mode_high
+    jmp rax
+other_end:
+
+long_mode_high:
+    mov rsp, other_stack_top
+    lidt [idtr]
+    mov esi, AT(kept)
+    mov edi, began
+    mov ecx, kept.end - kept
+    rep movsb
+    lock inc dword [began.count]
+    mov rax, [go_on]
+    test rax, rax
+    jz .stay
+    call rax
+.stay:
+    hlt
+    jmp .stay
+
+; void move_register(uint32_t icr), move_offset(uint32_t icr), move_wide(...): ICR by MOV of a
+; register, by MOV with an absolute address, by MOV of R15D. void move_number(void): INIT to all
+; others, by MOV of a number. void or_command(void): a write of ICR by OR.
+global move_register, move_offset, move_wide, move_number, or_command
+move_register:
+    mov rsi, APIC_ICR
+    mov [rsi], edi
+    ret
+move_offset:
+    mov eax, edi
+    mov [abs qword APIC_ICR], eax
+    ret
+move_wide:
+    push r15
+    mov r15d, edi
+    mov r8, APIC_ICR - 64
+    mov ecx, 16
+    mov [r8 + rcx * 4], r15d
+    pop r15
+    ret
+move_number:
+    mov rsi, APIC_ICR
+    mov dword [rsi], 0xc4500
+    ret
+or_command:
+    mov rsi, APIC_ICR
+    or dword [rsi], 0x4000
+    ret
+
+; uint32_t change_priority(void): the task priority after OR, XCHG, ADD and INC of it in memory.
+global change_priority
+change_priority:
+    mov rsi, APIC_TPR
+    mov dword [rsi], 0
+    or dword [rsi], 0x10
+    mov eax, 0x20
+    xchg [rsi], eax
+    shl eax, 8
+    add dword [rsi], 3
+    inc dword [rsi]
+    or eax, [rsi]
+    mov dword [rsi], 0
+    ret
+
+; void loops(uint64_t n): 2 n instructions, n of them branches
+global loops
+loops:
+    dec rdi
+    jnz loops
+    ret

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* Starts the machine's second CPU in each way, again and again, and says in which state it begins.
+ * tests/transparent compares that with what the same image says on plain QEMU. With a word on the
+ * command line: "count", both CPUs count what they execute; "self", it does INIT to itself; "odd",
+ * it sends by an instruction that nobody sends by. */
+#include "tests/payload/guest.h"
+
+extern volatile struct {
+    uint32_t dx, cr0, cr4, flags, sp;
+    uint16_t cs, ds, gdt[4], idt[4];
+    uint32_t count;
+} began;
+extern void (*volatile go_on)(void);
+void place(void);
+void move_register(uint32_t icr), move_offset(uint32_t icr), move_wide(uint32_t icr);
+void move_number(void), or_command(void);
+uint32_t change_priority(void);
+void loops(uint64_t n);
+
+enum { INIT = 0x4500, STARTUP = 0x4608, NMI = 0x4400, OTHERS = 3 << 18, ALL = 0xff };
+enum { LOOPS = 100000, TURNS = 20, PATIENCE = 2000 };
+
+bool trap_handler(struct frame *f) { return !expected_fault(f); }
+
+static void send_to(uint32_t id, void (*write)(uint32_t), uint32_t icr)
+{
+    APIC(0x310) = id << 24;
+    write(icr);
+}
+
+/* Whether the other one has begun n times. */
+static bool has_begun(uint32_t n)
+{
+    for (unsigned i = 0; i < PATIENCE && began.count != n; i++)
+        asm volatile("pause");
+    return began.count == n;
+}
+
+static uint32_t signature(void)
+{
+    uint32_t r[4];
+    cpuid(1, r);
+    return r[0];
+}
+
+static void say_began(const char *how, uint32_t n)
+{
+    say(how);
+    say_hex(": began ", has_begun(n));
+    say_hex(" times ", began.count);
+    say_hex(" dx the signature ", began.dx == signature());
+    say_hex(" cr0 ", began.cr0);
+    say_hex(" cr4 ", began.cr4);
+    say_hex(" flags ", began.flags);
+    say_hex(" sp ", began.sp);
+    say_hex(" cs ", began.cs);
+    say_hex(" ds ", began.ds);
+    say_hex(" gdt ", began.gdt[0]);
+    say_hex(" idt ", began.idt[0]);
+    say("\n");
+}
+
+static void start_each_way(uint32_t other)
+{
+    static const struct {
+        const char *name;
+        void (*write)(uint32_t);
+        uint32_t id, more;
+    } ways[] = { { "to one", move_register, 1, 0 },
+                 { "by an absolute address", move_offset, 1, 0 },
+                 { "by R15D", move_wide, 1, 0 },
+                 { "to all others", move_register, 0, OTHERS } };
+    uint32_t n = began.count;
+    for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
+        send_to(ways[i].id ? other : 0, ways[i].write, INIT | ways[i].more);
+        send_to(ways[i].id ? other : 0, ways[i].write, STARTUP | ways[i].more);
+        say_began(ways[i].name, ++n);
+    }
+    move_number();
+    send_to(other, move_register, STARTUP);
+    say_began("INIT by a number", ++n);
+}
+
+/* What starts no CPU: STARTUP without INIT, of one that runs or halts; INIT's end; to nobody. */
+static void start_in_vain(uint32_t other)
+{
+    uint32_t n = began.count;
+    send_to(other, move_register, STARTUP);
+    send_to(other, move_register, 0x8500);
+    send_to(other, move_register, STARTUP);
+    send_to(other + 1, move_register, INIT);
+    send_to(other + 1, move_register, STARTUP);
+    say_hex("in vain: ", !has_begun(n + 1) && began.count == n);
+    send_to(other, move_register, INIT);
+    send_to(other, move_register, NMI); /* while it waits for STARTUP */
+    say_hex(" waits: ", !has_begun(n + 1) && began.count == n);
+    send_to(other, move_register, STARTUP);
+    say("\n");
+    say_began("after that", n + 1);
+}
+
+/* --- Counts of both CPUs. --- */
+
+static bool intel;
+static volatile uint64_t counts[2];
+static volatile uint32_t turn;
+
+/* Nothing, instructions, branches; on plain QEMU these registers do nothing. */
+static void start_counter(unsigned event)
+{
+    static const uint64_t events[2][3] = { { 0, 0x4300c0, 0x4300c2 }, { 0, 0x4300c0, 0x4300c4 } };
+    try_wrmsr(intel ? 0x38f : 0xc0000301, 1);
+    try_wrmsr(intel ? 0x186 : 0xc0010000, 0);
+    try_wrmsr(intel ? 0xc1 : 0xc0010004, 0);
+    try_wrmsr(intel ? 0x186 : 0xc0010000, events[intel][event]);
+}
+
+static uint64_t stop_counter(void)
+{
+    try_wrmsr(intel ? 0x186 : 0xc0010000, 0);
+    return rdmsr(intel ? 0xc1 : 0xc0010004);
+}
+
+static void count_here(unsigned cpu)
+{
+    start_counter(2);
+    loops(LOOPS);
+    counts[cpu] = stop_counter();
+}
+
+static void count_there(void)
+{
+    for (uint32_t n = 1; n <= TURNS; n++) {
+        while (turn < n)
+            asm volatile("pause");
+        count_here(1);
+        turn = n + 0x10000;
+        while (turn == n + 0x10000)
+            asm volatile("pause");
+    }
+}
+
+/* Each branch of 100,000 and those around: the same on both CPUs, each time. */
+static void count_both(uint32_t other)
+{
+    unsigned same = 0;
+    go_on = count_there;
+    send_to(other, move_register, INIT);
+    send_to(other, move_register, STARTUP);
+    for (uint32_t n = 1; n <= TURNS; n++) {
+        turn = n;
+        count_here(0);
+        while (turn != n + 0x10000)
+            asm volatile("pause");
+        same += counts[0] == counts[1];
+        turn = n;
+    }
+    say_hex("branches ", counts[0]);
+    say_hex(" the same on both ", same);
+    start_counter(1);
+    uint64_t none = stop_counter();
+    start_counter(1);
+    asm volatile("call change_priority" : : : "rax", "rsi", "memory");
+    say_hex(" instructions of writes ", stop_counter() - none);
+    say("\n");
+}
+
+/* The first letter of the command line's last word. */
+static char read_word(uint32_t info)
+{
+    const char *line = (const char *)(uint64_t)((const uint32_t *)(uint64_t)info)[4], *word = line;
+    for (; *line; line++)
+        if (*line == ' ')
+            word = line + 1;
+    return *word;
+}
+
+void payload_main(uint32_t magic, uint32_t info)
+{
+    (void)magic;
+    intel = is_intel();
+    for (unsigned v = 0; v < 256; v++)
+        set_gate(v, stubs[v], 8, 0, 0x8e);
+    mask_pics();
+    place();
+    switch (read_word(info)) {
+    case 'c': count_both(1); break;
+    case 's': send_to(0, move_register, INIT); break;
+    case 'o': or_command(); break;
+    default:
+        for (unsigned mode = 0; mode < 3; mode++) {
+            start_counter(mode);
+            start_each_way(1);
+            start_in_vain(1);
+            say_hex("priority: ", change_priority());
+            say("\n");
+        }
+    }
+    end(0);
+}
