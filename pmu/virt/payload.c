@@ -7,6 +7,7 @@
 #include "kernel/base/x86.h"
 #include "pmu/virt/bios.h"
 #include "pmu/virt/host.h"
+#include "pmu/virt/nested.h"
 #include "pmu/virt/virt.h"
 
 #define BOOT_MAGIC 0x2badb002
@@ -56,7 +57,10 @@ void virt_boot_payload(const char *model, const struct virt_payload *payload)
     virt_foreign = true;
     platform_find_pm_timer();
     bios_hide(payload->end);
-    startup_plan(payload);
+    if (payload->cpu_count > 1) {
+        startup_plan(payload);
+        nested_guard(HOST_APIC);
+    }
     load_flat_fs_gs();
     vmcb_enable_svm(v);
     vmcb_make(v);

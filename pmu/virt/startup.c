@@ -12,7 +12,6 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/guest.h"
-#include "pmu/virt/nested.h"
 #include "pmu/virt/vcpu.h"
 #include "pmu/virt/virt.h"
 
@@ -34,13 +33,7 @@ static struct vcpu *cpus[MAX_CPUS];     /* the boot CPU first */
 static unsigned cpu_count;
 static uint8_t start_stack[PAGE_SIZE] __attribute__((aligned(16))); /* until token_join() */
 
-void startup_plan(const struct virt_payload *payload)
-{
-    if (payload->cpu_count == 1)
-        return;
-    plan = payload;
-    nested_guard(HOST_APIC);
-}
+void startup_plan(const struct virt_payload *payload) { plan = payload; }
 
 /* It begins in `page`, comes to virt_ap(), and waits in token_join(). QEMU needs no time between
  * INIT and STARTUP. */

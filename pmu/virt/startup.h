@@ -13,7 +13,8 @@ struct startup {
     uint8_t page; /* its number */
 };
 
-/* Before the first entry: which there are. */
+/* Before the first entry, if there are any: which. The guest may not write the local APIC's
+ * registers from then on. */
 void startup_plan(const struct virt_payload *payload);
 /* Starts their hosts, by the boot CPU's, which has the token. */
 void startup_hosts(struct vcpu *v);

@@ -38,14 +38,15 @@ static unsigned make_exit_code(uint8_t *code)
     static const char *const opcodes[] = { "\x0f\x30",     "\x0f\x32",     "\x0f\x33", "\x0f\xa2",
                                            "\x0f\x05",     "\x0f\x07",     "\x0f\x34", "\x0f\x35",
                                            "\x0f\x23\xf8", "\x0f\x23\xef", "\xcd\x80", "\xcc",
-                                           "\xf4",         "\x90",         "\xcf",     "\x9d" };
+                                           "\xf4",         "\x90",         "\xcf",     "\x9d",
+                                           "\x89\x06",     "\xc7\x07",     "\xa3",     "\x89" };
     unsigned n = 0, most = fuzz_below(4) ? (unsigned)fuzz_below(4) : 15;
     for (unsigned i = 0; i < 15; i++)
         code[i] = (uint8_t)(fuzz_below(4) ? fuzz_below(256) : 0x0f);
     while (n < most && n < 14)
         code[n++] = prefixes[fuzz_below(sizeof prefixes)];
     if (fuzz_below(4))
-        memcpy(code + n, opcodes[fuzz_below(16)], n < 13 ? 2 : 1);
+        memcpy(code + n, opcodes[fuzz_below(20)], n < 13 ? 2 : 1);
     return n;
 }
 
@@ -116,14 +117,15 @@ void guest_try_exit(void)
     static const uint16_t codes[] = { EXIT_WRITE_DR5, EXIT_WRITE_DR7, EXIT_INTR,    EXIT_NMI,
                                       EXIT_RDPMC,     EXIT_CPUID,     EXIT_IRET,    EXIT_SOFT_INT,
                                       EXIT_PAUSE,     EXIT_HLT,       EXIT_INVLPGA, EXIT_MSR,
-                                      EXIT_VMRUN,     EXIT_SKINIT,    EXIT_MONITOR, EXIT_MWAIT };
+                                      EXIT_VMRUN,     EXIT_SKINIT,    EXIT_MONITOR, EXIT_MWAIT,
+                                      EXIT_NPF };
     guest_make_mode();
     make_registers();
     guest_make_pmu();
     put_code();
     check_decode();
     struct vmcb *g = &v->vmcb;
-    g->exit_code = fuzz_below(2)   ? codes[fuzz_below(16)]
+    g->exit_code = fuzz_below(2)   ? codes[fuzz_below(17)]
                    : fuzz_below(2) ? EXIT_EXCEPTION + (fuzz_below(2) ? VECTOR_UD : VECTOR_GP)
                                    : EXIT_EXCEPTION + fuzz_below(32);
     if (fuzz_below(2))
@@ -132,6 +134,10 @@ void guest_try_exit(void)
     v->syscalls.sysenter_cs = fuzz_below(4) ? 8 : (uint16_t)fuzz_edge();
     g->exit_info1 = g->exit_code == EXIT_MSR ? fuzz_below(2) : fuzz_edge();
     g->exit_info2 = fuzz_edge();
+    if (g->exit_code == EXIT_NPF) { /* a write of the local APIC's registers */
+        g->exit_info1 |= 2;
+        g->exit_info2 = HOST_APIC + fuzz_below(0x1000);
+    }
     v->run.inject_failed = !fuzz_below(4);
     v->run.injected = fuzz_below(32) | INJECT_EXCEPTION | INJECT_VALID;
     v->step.done = v->step.active = false;

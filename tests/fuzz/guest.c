@@ -14,6 +14,7 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks.h"
+#include "pmu/virt/virt.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/guest.h"
 #include "tests/fuzz/walk.h"
@@ -48,6 +49,11 @@ void clock_wrmsr(struct vcpu *w, uint32_t msr, uint64_t value) { (void)w, (void)
 void token_pause(struct vcpu *w) { (void)w; }
 void token_halt(struct vcpu *w) { (void)w; }
 void host_apic_pmi(struct vcpu *w, bool mask) { (void)w, (void)mask; }
+void host_apic_send(uint32_t id, uint32_t command) { (void)id, (void)command; }
+uint32_t host_apic_read(unsigned at) { return FUZZ_CHECK(at < PAGE), (uint32_t)fuzz_bits(); }
+void host_apic_write(unsigned at, uint32_t value) { FUZZ_CHECK(at < PAGE && value <= UINT32_MAX); }
+unsigned token_members(void) { return 1; }
+struct vcpu *token_member(unsigned number) { return number ? NULL : v; }
 
 /* --- A guest. --- */
 
@@ -212,6 +218,7 @@ int main(int argc, char *argv[])
     memset(v, 0, sizeof *v);
     boot_info.memory[0] = (struct boot_memory){ 0, 0xc0000000 };
     boot_info.memory_count = 1;
+    startup_plan(&(struct virt_payload){ .cpu_count = 2 });
     for (fuzz_case = 0; fuzz_case < count; fuzz_case++) {
         if (fuzz_case % 64 == 0) {
             make_any_tables();
