@@ -77,6 +77,7 @@ void boot_main(uint32_t magic, uint32_t info_address)
     boot_info.ap_code = ap_start;
     boot_info.ap_size = (size_t)(ap_end - ap_start);
     boot_info.ap_tables = (uint32_t)read_cr3();
+    boot_info.mapped_end = 1ul << 32;
     loader_read(&boot_info, magic, info_address);
     if (!move_reach(&boot_info.screen)) {
         boot_info.screen.kind = SCREEN_NONE;

@@ -61,6 +61,16 @@ bool move_reach(const struct screen *screen)
     return true;
 }
 
+/* Memory above 4 GB, by pages of 1 GB, where the processor has them. */
+static void map_above(void)
+{
+    bool giant = cpuid(0x80000000, 0).eax >= 0x80000001 && cpuid(0x80000001, 0).edx >> 26 & 1;
+    uint64_t end = 1ul << (physical_bits() < 39 ? physical_bits() : 39);
+    for (unsigned i = REACHED >> 30; giant && i < ENTRIES; i++)
+        pdpt_low[i] = (uint64_t)i << 30 | TABLE | LARGE;
+    boot_info.mapped_end = giant ? end : REACHED;
+}
+
 /* 2 GB at KERNEL_VMA, of which the image's own pages move; 4 GB at 0 and at DIRECT_MAP. */
 static void make_tables(uint64_t start, uint64_t end, uint64_t by)
 {
@@ -88,6 +98,7 @@ uint64_t move_image(uint64_t top)
     uint64_t by = to - start, from = DIRECT_MAP + start, at = DIRECT_MAP + to,
              n = (end - start + 7) / 8;
     make_tables(start, end, by);
+    map_above();
     boot_info.moved = by;
     /* Nothing between the copy and the switch uses the stack. */
     asm volatile("rep movsq\nmov %3,%%cr3"

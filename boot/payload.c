@@ -19,7 +19,7 @@
     0xfff8u /* required features that we lack: all but alignment, memory, video (ignored) */
 #define ELF_MAGIC 0x464c457fu
 #define PT_LOAD 1
-#define HIGHEST (1ul << 32) /* the virtual PMU reads its guest's memory up to here */
+#define HIGHEST (1ul << 32) /* what 32-bit code can reach */
 
 static const char loader_name[] = "ntpmu";
 
@@ -118,7 +118,7 @@ static bool load_segment(const struct boot_info *boot, const uint8_t *image, uin
         return false;
     }
     if (t.paddr >= HIGHEST || t.memsz >= HIGHEST) {
-        print("# payload: wants memory above 4 GB\n");
+        print("# payload: wants to be loaded above 4 GB\n");
         return false;
     }
     return t.type != PT_LOAD || !t.memsz ||

@@ -32,6 +32,7 @@ enum {
     HEADER_SIZE = 0x268,
     E820 = 0x2d0
 };
+#define MAPPED (1ul << 32)       /* by the tables that it starts on */
 #define HEADER_MAGIC 0x53726448u /* HdrS */
 #define VERSION_64 0x20c
 #define FEATURE_64 1u /* the 64-bit entry, 512 bytes after the start */
@@ -132,7 +133,8 @@ static uint64_t find_place(const struct boot_info *boot, const uint8_t *image)
                       ? boot->modules[i].start
                       : end;
         from = image[RELOCATABLE] ? (from + align - 1) & ~(align - 1) : wanted;
-        if (r.type == BOOT_RAM && from >= r.start && from < end && end - from >= size)
+        if (r.type == BOOT_RAM && end <= MAPPED && from >= r.start && from < end &&
+            end - from >= size)
             return from;
     }
     print("# payload: Linux wants %lu MiB from %lx on, where so much memory is not free\n",

@@ -6,7 +6,7 @@
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 
-#define HIGHEST (1ul << 32) /* the virtual PMU reads its guest's memory up to here */
+#define HIGHEST (1ul << 32) /* we lie below */
 #define LOWEST (1ul << 20)
 #define PAGE_MASK (PAGE_SIZE - 1ul)
 
@@ -72,14 +72,14 @@ static void add_range(uint64_t start, uint64_t end, uint32_t type)
         ranges[range_count++] = (struct space_range){ start, end, type };
 }
 
-/* Memory above 4 GB is not passed on. */
+/* Memory that the virtual PMU could not read is not passed on. */
 static void make_ranges(const struct boot_info *boot)
 {
     for (unsigned i = 0; i < boot->map_count; i++) {
         const struct boot_range *m = &boot->map[i];
         uint64_t end = m->start + m->size;
         if (m->type == BOOT_RAM)
-            end = end < HIGHEST ? end : HIGHEST;
+            end = end < boot_info.mapped_end ? end : boot_info.mapped_end;
         uint64_t cut = m->type == BOOT_RAM && m->start < ours && ours < end ? ours : end;
         add_range(m->start, cut, m->type);
         add_range(cut, end, SPACE_RESERVED);

@@ -44,6 +44,7 @@ struct boot_info {
     unsigned module_count;
     unsigned modules_left_out; /* there is no space for them */
     uint64_t moved;            /* how far the image lies above its load address */
+    uint64_t mapped_end;       /* of physical memory, by the boot page tables at DIRECT_MAP */
     bool efi;                  /* started by UEFI */
     uint64_t efi_table;        /* its system table, physical; 0: not reported */
     struct screen screen;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Access to the guest's memory and code. Only physical addresses below 4 GB can be reached (a
- * payload's memory map has no others); the rest counts as not present. No contents of the guest's
+/* Access to the guest's memory and code. Physical addresses that the boot page tables do not map
+ * count as not present; a payload's memory map has none. No contents of the guest's
  * page tables or code can make the host fault. Source: AMD64 APM volume 2, "Long-Mode Page
  * Translation". */
 #include "kernel/base/boot_info.h"
@@ -12,7 +12,6 @@
 #include "pmu/virt/nested.h"
 #include "pmu/virt/vcpu.h"
 
-#define MAPPED_END (1ul << 32) /* by the boot page tables at DIRECT_MAP */
 #define PTE_PRESENT 1ul
 #define PTE_WRITABLE 2ul
 #define PTE_USER 4ul
@@ -32,7 +31,7 @@
 
 static void *map_physical(uint64_t physical, unsigned size)
 {
-    return physical + size <= MAPPED_END ? (void *)(DIRECT_MAP + physical) : NULL;
+    return physical + size <= boot_info.mapped_end ? (void *)(DIRECT_MAP + physical) : NULL;
 }
 
 /* A write sets the bits that the processor sets; atomic, as other CPUs may change the entry. */

@@ -17,27 +17,28 @@ enum { PRESENT = 1, WRITABLE = 2, USER = 4, ACCESSED = 0x20, DIRTY = 0x40, LARGE
 #define ADDRESS 0x000ffffffffff000u
 #define LARGE_SIZE (1ul << 21)
 #define GIGABYTE (1ul << 30)
-#define REACH (4 * GIGABYTE) /* beyond it there is no RAM of a guest's */
-enum { ENTRIES = 512, TABLES = 160 };
+enum { ENTRIES = 512, DIRECTORIES = 16, TABLES = 160 };
+#define REACH (ENTRIES * GIGABYTE) /* beyond it there is no RAM of a guest's */
 enum map { SEARCHED, ALL, MAPS };
 
 static uint64_t top[MAPS][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
 static uint64_t gigabytes[MAPS][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
-static uint64_t directories[MAPS][4][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
+static uint64_t directories[MAPS][DIRECTORIES][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
 static uint64_t tables[MAPS][TABLES][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
-static unsigned used_tables;
+static unsigned used_directories, used_tables;
 static bool on;
 static uint64_t guarded; /* a page; 0: none */
 static bool opened;
 
-/* By page: what was found in it, and how often it was written since, from ONE_WRITE on. After
- * WRITES_MOST it is code and data in one, and is no more searched. */
+/* The pages of which something is known: what was found there, and how often each was written
+ * since, from ONE_WRITE on. After WRITES_MOST it is code and data in one, and is no more searched.
+ * With one page more than KNOWN_MOST all are forgotten. */
 enum { UNKNOWN, CLEAN, STRINGS, KIND = 3, ONE_WRITE = 4, WRITES_MOST = 16 * ONE_WRITE };
-static uint8_t found[REACH / PAGE_SIZE];
-
-/* The pages of which something is known, some twice; with one more all are forgotten. */
-enum { KNOWN_MOST = 1024 };
-static uint32_t known[KNOWN_MOST]; /* by number */
+enum { KNOWN_MOST = 1024, PLACES = 4 * KNOWN_MOST };
+static struct known {
+    uint32_t page; /* its number and 1; 0: the place is free */
+    uint8_t found;
+} known[PLACES];
 static unsigned known_count;
 
 /* What was searched before, also what is forgotten, by the low bits of the page's number. */
@@ -47,25 +48,69 @@ static struct past {
     bool wide, strings;
 } past[PAST];
 
-static uint8_t kind_of(uint64_t physical)
+static uint32_t page_of(uint64_t physical) { return (uint32_t)(physical / PAGE_SIZE + 1); }
+
+/* Where the page is, or would be. */
+static struct known *place_of(uint64_t physical)
 {
-    return physical < REACH ? found[physical / PAGE_SIZE] & KIND : CLEAN;
+    uint32_t page = page_of(physical), at = page * 2654435761u >> 20;
+    while (known[at].page && known[at].page != page)
+        at = (at + 1) % PLACES;
+    return &known[at];
 }
 
-static void map_large(uint64_t *directory, uint64_t first, uint64_t flags)
+static uint8_t kind_of(uint64_t physical)
 {
-    for (unsigned i = 0; i < ENTRIES; i++)
-        directory[i] = (first + i * LARGE_SIZE) | flags | LARGE;
+    return physical < REACH ? place_of(physical)->found & KIND : CLEAN;
+}
+
+/* --- The maps: of gigabytes, of 2 MB, of pages, as far as they are split. --- */
+
+static uint64_t flags_of(enum map m) { return DATA | (m == ALL ? 0 : NO_EXECUTE); }
+
+static uint64_t *below(uint64_t entry) { return (uint64_t *)(DIRECT_MAP + (entry & ADDRESS)); }
+
+static uint64_t *directory_entry(enum map m, uint64_t physical)
+{
+    return &below(gigabytes[m][physical / GIGABYTE])[physical / LARGE_SIZE % ENTRIES];
 }
 
 static uint64_t *leaf_entry(enum map m, uint64_t physical)
 {
-    uint64_t *entry = &directories[m][physical / GIGABYTE][physical / LARGE_SIZE % ENTRIES];
-    uint64_t *table = (uint64_t *)(DIRECT_MAP + (*entry & ADDRESS));
-    return &table[physical / PAGE_SIZE % ENTRIES];
+    return &below(*directory_entry(m, physical))[physical / PAGE_SIZE % ENTRIES];
 }
 
-static void split_large(uint64_t physical);
+/* Maps what `entry` maps by entries of a table, each of `size` bytes. */
+static void split_entry(uint64_t *entry, uint64_t *table, uint64_t size, uint64_t flags)
+{
+    uint64_t first = *entry & ADDRESS & -(size * ENTRIES);
+    for (unsigned i = 0; i < ENTRIES; i++)
+        table[i] = (first + i * size) | flags;
+    *entry = virt_physical(table) | NODE;
+}
+
+static void forget_pages(void);
+
+/* Maps 4 KB pages there. */
+static void split_large(uint64_t physical)
+{
+    uint64_t *giant = &gigabytes[0][physical / GIGABYTE];
+    if (used_directories == DIRECTORIES || used_tables == TABLES)
+        if (*giant & LARGE || *directory_entry(0, physical) & LARGE)
+            forget_pages();
+    if (*giant & LARGE) {
+        for (unsigned m = 0; m < MAPS; m++)
+            split_entry(&gigabytes[m][physical / GIGABYTE], directories[m][used_directories],
+                        LARGE_SIZE, flags_of(m) | LARGE);
+        used_directories++;
+    }
+    if (*directory_entry(0, physical) & LARGE) {
+        for (unsigned m = 0; m < MAPS; m++)
+            split_entry(directory_entry(m, physical), tables[m][used_tables], PAGE_SIZE,
+                        flags_of(m));
+        used_tables++;
+    }
+}
 
 static void guard_page(void)
 {
@@ -79,70 +124,51 @@ static void guard_page(void)
 /* Nothing is known of any page. */
 static void forget_pages(void)
 {
-    memset(found, UNKNOWN, sizeof found);
-    used_tables = known_count = 0;
+    memset(known, 0, sizeof known);
+    used_directories = used_tables = known_count = 0;
     for (unsigned m = 0; m < MAPS; m++)
-        for (unsigned i = 0; i < 4; i++)
-            map_large(directories[m][i], i * GIGABYTE, DATA | (m == ALL ? 0 : NO_EXECUTE));
+        for (unsigned i = 0; i < ENTRIES; i++)
+            gigabytes[m][i] = i * GIGABYTE | flags_of(m) | LARGE;
     guard_page();
 }
 
 static void start_nested(void)
 {
-    for (unsigned m = 0; m < MAPS; m++) {
+    for (unsigned m = 0; m < MAPS; m++)
         top[m][0] = virt_physical(gigabytes[m]) | NODE;
-        for (unsigned i = 0; i < ENTRIES; i++)
-            gigabytes[m][i] =
-                i < 4 ? virt_physical(directories[m][i]) | NODE : i * GIGABYTE | DATA | LARGE;
-    }
     forget_pages();
     on = true;
 }
 
-/* Maps 4 KB pages there. */
-static void split_large(uint64_t physical)
-{
-    unsigned gigabyte = (unsigned)(physical / GIGABYTE);
-    unsigned at = physical / LARGE_SIZE % ENTRIES;
-    uint64_t first = physical & -LARGE_SIZE;
-    if (used_tables == TABLES && directories[0][gigabyte][at] & LARGE)
-        forget_pages();
-    if (!(directories[0][gigabyte][at] & LARGE))
-        return;
-    for (unsigned m = 0; m < MAPS; m++) {
-        uint64_t *table = tables[m][used_tables];
-        for (unsigned i = 0; i < ENTRIES; i++)
-            table[i] = (first + i * PAGE_SIZE) | DATA | (m == ALL ? 0 : NO_EXECUTE);
-        directories[m][gigabyte][at] = virt_physical(table) | NODE;
-    }
-    used_tables++;
-}
+/* --- What is known. --- */
 
-static void set_page(uint64_t physical, uint8_t what, bool writable)
+/* Of a page that is known, and split. */
+static void set_page(struct known *k, uint8_t what, bool writable)
 {
-    uint64_t page = physical & -PAGE_SIZE, flags = DATA & ~(writable ? 0ul : WRITABLE);
-    split_large(physical);
-    uint8_t *is = &found[physical / PAGE_SIZE];
-    *is = (uint8_t)((*is & ~KIND) | what);
-    *leaf_entry(SEARCHED, physical) = page | flags | (what == CLEAN ? 0 : NO_EXECUTE);
-    *leaf_entry(ALL, physical) = page | flags;
+    uint64_t page = (k->page - 1ul) * PAGE_SIZE, flags = DATA & ~(writable ? 0ul : WRITABLE);
+    k->found = (uint8_t)((k->found & ~KIND) | what);
+    *leaf_entry(SEARCHED, page) = page | flags | (what == CLEAN ? 0 : NO_EXECUTE);
+    *leaf_entry(ALL, page) = page | flags;
 }
 
 static void know_page(uint64_t physical, uint8_t what, bool writable)
 {
     if (known_count == KNOWN_MOST)
         forget_pages();
-    known[known_count++] = (uint32_t)(physical / PAGE_SIZE);
-    set_page(physical, what, writable);
+    split_large(physical); /* may forget them too */
+    struct known *k = place_of(physical);
+    known_count += !k->page;
+    k->page = page_of(physical);
+    set_page(k, what, writable);
 }
 
 static void forget_known(void)
 {
-    while (known_count) {
-        uint32_t page = known[--known_count];
-        set_page((uint64_t)page * PAGE_SIZE, UNKNOWN, true);
-        found[page] = UNKNOWN;
-    }
+    for (unsigned i = 0; known_count && i < PLACES; i++)
+        if (known[i].page)
+            set_page(&known[i], UNKNOWN, true);
+    memset(known, 0, known_count ? sizeof known : 0);
+    known_count = 0;
 }
 
 static struct insn parse_at(const uint8_t *page, unsigned at)
@@ -248,8 +274,8 @@ void nested_written(uint64_t physical)
 {
     if (physical >= REACH || kind_of(physical) == UNKNOWN)
         return;
-    uint8_t *is = &found[physical / PAGE_SIZE];
-    if (*is < WRITES_MOST)
-        *is = (uint8_t)(*is + ONE_WRITE);
-    set_page(physical, *is < WRITES_MOST ? UNKNOWN : STRINGS, true);
+    struct known *k = place_of(physical);
+    if (k->found < WRITES_MOST)
+        k->found = (uint8_t)(k->found + ONE_WRITE);
+    set_page(k, k->found < WRITES_MOST ? UNKNOWN : STRINGS, true);
 }

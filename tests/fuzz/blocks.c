@@ -314,6 +314,7 @@ int main(int argc, char *argv[])
     memset(v, 0, sizeof *v);
     boot_info.memory[0] = (struct boot_memory){ 0, 0xc0000000 };
     boot_info.memory_count = 1;
+    boot_info.mapped_end = 1ul << 32;
     FUZZ_CHECK(machine_choose("intel-v5"));
     v->pmu.model = machine_model(0);
     check_new_code();

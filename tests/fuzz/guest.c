@@ -218,6 +218,7 @@ int main(int argc, char *argv[])
     memset(v, 0, sizeof *v);
     boot_info.memory[0] = (struct boot_memory){ 0, 0xc0000000 };
     boot_info.memory_count = 1;
+    boot_info.mapped_end = 1ul << 32;
     startup_plan(&(struct virt_payload){ .cpu_count = 2 });
     for (fuzz_case = 0; fuzz_case < count; fuzz_case++) {
         if (fuzz_case % 64 == 0) {

@@ -51,8 +51,8 @@ run_is("PMU=intel-v4 LINUX=$linux INITRD=$initrd", 0,
        qr/^linux: MiB of memory f[0-9a-f] \nlinux: loaded at 1000000 \n\Q$state\E\n/m,
        'memory, place and state of the processor');
 run_is("PMU=intel-v4 LINUX=$linux MEMORY=5000", 0,
-       qr/^linux: command line <>\nlinux: initrd of 0 b.*\nlinux: MiB of memory [b-f]f[0-9a-f] \n/m,
-       'memory above 4 GB is not offered');
+       qr/^linux: command line <>\nlinux: initrd of 0 b.*\nlinux: MiB of memory 13[67][0-9a-f] \n/m,
+       'memory above 4 GB is the guest\'s');
 
 my $bad = contents($linux);
 my $old = $bad;
@@ -111,6 +111,9 @@ my $two = "PAYLOAD_MODULES='$initrd $initrd'";
 run_is("PMU=intel-v4 PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=info $two", 0,
        qr/^module 0 <070701 what an archive begins with> line <\Q$initrd\E>\nmodule 1 <070701/m,
        'modules of a multiboot image');
+
+run_is("PMU=intel-v4 MEMORY=5120 PAYLOAD=$build/payload.elf", 0,
+       qr/^ok \d+ - payload: \.\.\. above 4 GB too\s*$/m, 'a string instruction above 4 GB');
 
 # A guest's CPUs count each for itself, 100,000 branches and those around, 20 times; and 12
 # instructions, of which 7 write a register of the APIC. What they do to

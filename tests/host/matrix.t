@@ -165,8 +165,6 @@ my @machines = (
     ["10,000 runs of one instruction, 100 of a million", "SMP=4 ARGS=long TESTS='tp_exact*'", 0],
     (map { ["payload on $_", "PMU=$_ PAYLOAD=$build/payload.elf", 0, qr/^# PASS payload$/m] }
         qw(intel-v4 amd-v2)),
-    ['payload with memory above 4 GB', "MEMORY=5120 PAYLOAD=$build/payload.elf", 0,
-     qr/^# PASS payload$/m],
     ['a payload that is none', "PAYLOAD=Makefile", 2,
      qr/^tests\/run: PAYLOAD='Makefile' is no multiboot 1 image$/m],
     ['this kernel as its own payload',

@@ -45,6 +45,29 @@ gate_halt:
     write_msr r9
     ret
 
+; void gate_code(uint32_t msr, uint64_t on, uint64_t off, const void *code): the same around a call
+; of code that was copied there, fills the next page, and has 5 instructions: 11
+global gate_code, filling, filling_end
+gate_code:
+    mov r8, rcx
+    mov r9, rdx
+    mov r10d, edi
+    mov ecx, edi
+    write_msr rsi
+    call r8
+    mov ecx, r10d
+    write_msr r9
+    ret
+section .data                           ; not on a page of code
+filling:
+    lea rdi, [r8 + 4096]
+    mov ecx, 4096
+    mov eax, 0x5a
+    rep stosb
+    ret
+filling_end:
+section .text
+
 ; void run_user(uint64_t loops): 2 * loops + 1 instructions in ring 3, the last one a SYSCALL
 global run_user, user_loop, recover
 run_user:
