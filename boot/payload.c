@@ -19,6 +19,7 @@
     0xfff8u /* required features that we lack: all but alignment, memory, video (ignored) */
 #define ELF_MAGIC 0x464c457fu
 #define PT_LOAD 1
+#define APIC_ID_LAST 254u
 #define HIGHEST (1ul << 32) /* what 32-bit code can reach */
 
 static const char loader_name[] = "ntpmu";
@@ -217,7 +218,8 @@ static bool load_multiboot(const struct boot_info *boot, struct virt_payload *pa
     return true;
 }
 
-/* Before we move: ACPI's tables are the guest's, and stay. */
+/* Those that the local APIC's own registers reach. Before we move: ACPI's tables are the guest's,
+ * and stay. */
 static void find_cpus(const struct boot_info *boot, struct virt_payload *payload)
 {
     static struct acpi_info acpi;
@@ -225,9 +227,10 @@ static void find_cpus(const struct boot_info *boot, struct virt_payload *payload
     acpi_read(boot, &acpi);
     payload->apic_ids = acpi.apic_ids;
     payload->start_page = smp_free_page(boot);
-    payload->cpu_count = acpi.apic_count < MAX_CPUS ? acpi.apic_count : MAX_CPUS;
-    if (!payload->cpu_count || !payload->start_page)
-        payload->cpu_count = 1;
+    for (unsigned i = 0; i < acpi.apic_count && payload->cpu_count < MAX_CPUS; i++)
+        if (acpi.apic_ids[i] <= APIC_ID_LAST)
+            acpi.apic_ids[payload->cpu_count++] = acpi.apic_ids[i];
+    payload->cpu_size = payload->cpu_count > 1 ? virt_cpu_pages() * PAGE_SIZE : 0;
 }
 
 bool payload_load(struct boot_info *boot, struct virt_payload *payload)
@@ -237,8 +240,7 @@ bool payload_load(struct boot_info *boot, struct virt_payload *payload)
         return false;
     }
     find_cpus(boot, payload);
-    payload->cpu_size = virt_cpu_pages() * PAGE_SIZE;
-    if (!space_make(boot, (uint64_t)(payload->cpu_count - 1) * payload->cpu_size))
+    if (!space_make(boot, (uint64_t)payload->cpu_count * payload->cpu_size))
         return false;
     payload->end = space_end();
     payload->cpu_pages = space_more();

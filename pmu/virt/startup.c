@@ -48,8 +48,10 @@ static bool start_host(uint32_t id, uint8_t *page, uint8_t *pages)
     host_apic_send(id, ICR_STARTUP | plan->start_page / PAGE_SIZE);
     for (unsigned i = 0; i < START_PAUSES && token_members() == before; i++)
         pause();
-    if (token_members() == before)
+    if (token_members() == before) {
+        host_apic_send(id, ICR_INIT); /* if it starts late, it waits for a STARTUP */
         return false;
+    }
     cpus[cpu_count++] = token_member(before);
     return true;
 }
@@ -67,7 +69,7 @@ void startup_hosts(struct vcpu *v)
         if (id == v->host_apic_id)
             continue;
         host_apic_send(id, ICR_INIT);
-        if (virt_step || !start_host(id, page, pages))
+        if (virt_step || !plan->start_page || !start_host(id, page, pages))
             print("# vpmu: the CPU with APIC id %u does not start%s\n", id,
                   virt_step ? ": stepping" : "");
         pages += plan->cpu_size;

@@ -14,8 +14,8 @@ struct virt_payload {
     uint64_t tables, gdt; /* of a Linux kernel, which starts in long mode; 0: a multiboot 1 image */
     uint16_t gdt_limit;
     uint64_t end; /* of its memory: there we are */
-    /* The machine's CPUs; a page below 1 MB, in which the others begin, and which is as before when
-     * the guest starts; for each of them cpu_size bytes, virt_cpu_pages(). */
+    /* The machine's CPUs; a page below 1 MB, or 0, in which the others begin, and which is as
+     * before when the guest starts; for each of them cpu_size bytes, virt_cpu_pages(). */
     const uint32_t *apic_ids;
     unsigned cpu_count;
     uint32_t start_page, cpu_size;
