@@ -18,7 +18,7 @@
 #define PERIOD 2000u
 #define NOT_CANONICAL (UINT64_C(1) << 47)
 
-LAB_TEST(lbr, program,
+LAB_TEST(lbr_stack, program,
          "every branch of a program is in the list, in order, from the branch to the next "
          "instruction executed, and nothing else [LB-04 LB-05]")
 {
@@ -27,7 +27,7 @@ LAB_TEST(lbr, program,
 }
 
 LAB_TEST(
-    lbr, filters,
+    lbr_stack, filters,
     "each class that is hidden, and each two (neighbours; all if `long`), is missing, the others "
     "not [LB-06]")
 {
@@ -40,7 +40,7 @@ LAB_TEST(
         lbr_check_program(ALL_CLASSES & ~(1u << a));
 }
 
-LAB_TEST(lbr, rings, "a ring that is hidden is missing, the other one not [LB-06]")
+LAB_TEST(lbr_stack, rings, "a ring that is hidden is missing, the other one not [LB-06]")
 {
     SKIP_WITHOUT_FILTER();
     lbr_check_program(1u << PMU_HIDE_KERNEL);
@@ -49,7 +49,7 @@ LAB_TEST(lbr, rings, "a ring that is hidden is missing, the other one not [LB-06
 }
 
 TEST(
-    lbr, ring3,
+    lbr_stack, ring3,
     "the program in ring 3, with exceptions and SYSCALL: in each filter of rings the list is as in "
     "ring 0 [LB-04 LB-06]")
 {
@@ -67,7 +67,7 @@ TEST(
         test_note("a branch between rings is hidden by the ring in which it %s", lbr_ring_rule);
 }
 
-LAB_TEST(lbr, off, "while it is off nothing changes [LB-04]")
+LAB_TEST(lbr_stack, off, "while it is off nothing changes [LB-04]")
 {
     SKIP_WITHOUT_BRANCHES();
     lbr_check_program(0);
@@ -77,7 +77,7 @@ LAB_TEST(lbr, off, "while it is off nothing changes [LB-04]")
     lbr_check_list(lbr_program_rows, 0);
 }
 
-LAB_TEST(lbr, top, "TOS moves by the number of records, and names the newest [LB-05]")
+LAB_TEST(lbr_stack, top, "TOS moves by the number of records, and names the newest [LB-05]")
 {
     SKIP_WITHOUT_BRANCHES();
     const struct pmu_branches *b = branches_here();
@@ -94,7 +94,7 @@ LAB_TEST(lbr, top, "TOS moves by the number of records, and names the newest [LB
 }
 
 /* Where DEBUGCTL starts the list. What #DB does to others the manuals leave open. */
-LAB_TEST(lbr, debug_exception, "#DB is no entry, and ends a recording by DEBUGCTL [LB-07]")
+LAB_TEST(lbr_stack, debug_exception, "#DB is no entry, and ends a recording by DEBUGCTL [LB-07]")
 {
     struct pmu_branch list[PMU_BRANCHES_MAX];
     SKIP_WITHOUT_BRANCHES();
@@ -121,7 +121,7 @@ static void check_register(uint32_t msr, uint64_t legal, uint64_t illegal)
     lab_wrmsr(msr, 0);
 }
 
-LAB_TEST(lbr, registers,
+LAB_TEST(lbr_stack, registers,
          "entries keep canonical addresses and fault for others; the filter keeps its bits alone, "
          "and the bit that starts is kept [LB-02 LB-03]")
 {
@@ -154,7 +154,7 @@ static bool is_there(uint32_t msr)
 }
 
 /* Of AMD's processors those of Intel's lists, and the other way round, are unknown numbers. */
-LAB_TEST(lbr, absent,
+LAB_TEST(lbr_stack, absent,
          "what CPUID and 345h do not report faults, and so does what is past the depth [LB-01]")
 {
     static const struct {
@@ -190,7 +190,7 @@ static void check_stack(void (*program)(uint64_t), const struct lbr_row rows[])
 }
 
 LAB_TEST(
-    lbr, call_stack,
+    lbr_stack, call_stack,
     "as a call stack it has the calls that have not returned, the newest if they are too many; "
     "returns beyond its start empty it [LB-08]")
 {
@@ -230,7 +230,7 @@ static struct pmu_branch run_into_pmi(bool freeze)
 }
 
 LAB_TEST(
-    lbr, freeze,
+    lbr_stack, freeze,
     "with DEBUGCTL[11] a PMI ends the recording before its own delivery: legacy turns the list "
     "off, later ones set LBR_FRZ, whose clearing lets it go on; without, the delivery is the "
     "newest entry [LB-09]")
@@ -267,7 +267,7 @@ LAB_TEST(
             SKIP("no such list of branches");                                                      \
     } while (0)
 
-LAB_TEST(arch_lbr, control,
+LAB_TEST(arch_lbr_list, control,
          "IA32_LBR_CTL keeps its bits and faults for others; DEBUGCTL[0] is ignored [LB-10]")
 {
     SKIP_WITHOUT_FORM(PMU_BRANCHES_ARCH);
@@ -278,7 +278,7 @@ LAB_TEST(arch_lbr, control,
     CHECK_EQ(lab_rdmsr(DEBUGCTL), 0);
 }
 
-LAB_TEST(arch_lbr, depth,
+LAB_TEST(arch_lbr_list, depth,
          "IA32_LBR_DEPTH takes the depths of leaf 1Ch and faults for others; a write empties the "
          "list, whose depth it is [LB-10]")
 {
@@ -301,7 +301,7 @@ LAB_TEST(arch_lbr, depth,
     }
 }
 
-LAB_TEST(arch_lbr, types, "LBR_INFO has each branch's type where leaf 1Ch says so [LB-10]")
+LAB_TEST(arch_lbr_list, types, "LBR_INFO has each branch's type where leaf 1Ch says so [LB-10]")
 {
     static const uint8_t types[PMU_HIDE_COUNT] = { 0, 0, 0, 4, 3, 5, 1, 2, 8 };
     SKIP_WITHOUT_FORM(PMU_BRANCHES_ARCH);
@@ -316,7 +316,7 @@ LAB_TEST(arch_lbr, types, "LBR_INFO has each branch's type where leaf 1Ch says s
     }
 }
 
-LAB_TEST(amd_lbr, valid, "each entry of AMD's list is valid, and the others are empty [LB-11]")
+LAB_TEST(amd_lbr_list, valid, "each entry of AMD's list is valid, and the others are empty [LB-11]")
 {
     SKIP_WITHOUT_FORM(PMU_BRANCHES_AMD);
     const struct pmu_branches *b = branches_here();
@@ -327,7 +327,7 @@ LAB_TEST(amd_lbr, valid, "each entry of AMD's list is valid, and the others are 
         CHECK_EQ(lab_rdmsr(b->to + n * b->stride) >> 63, n == 0);
 }
 
-LAB_TEST(amd_lbr, pair,
+LAB_TEST(amd_lbr_list, pair,
          "DEBUGCTL[0] has AMD's processors keep the last branch, and the one before the last event "
          "[LB-12]")
 {
@@ -366,7 +366,7 @@ static uint64_t count_records(unsigned ctr, uint32_t flags, uint32_t hidden)
     return pmu_read(ctr);
 }
 
-LAB_TEST(lbr, counted,
+LAB_TEST(lbr_stack, counted,
          "the event of a record counts each entry that the list gains, whatever it hides, and none "
          "while it is off [LB-16]")
 {
@@ -388,7 +388,7 @@ LAB_TEST(lbr, counted,
     }
 }
 
-TEST(lbr, counted_far,
+TEST(lbr_stack, counted_far,
      "... and each SYSCALL, exception and interrupt of a program in ring 3, where the list is not "
      "full [LB-16]")
 {

@@ -25,7 +25,7 @@ static void run_cleared(void (*program)(uint64_t), uint32_t hidden)
     lbr_run(program, pmu_branches_gate(branches_here(), hidden));
 }
 
-LAB_TEST(lbr, trapped,
+LAB_TEST(lbr_stack, trapped,
          "a branch whose target faults, or whose push meets a breakpoint, is an entry; then comes "
          "the fault, from the target, and of #DB none where DEBUGCTL starts the list [LB-17]")
 {
@@ -70,7 +70,7 @@ static void check_no_last_exception(void)
     test_note("MSR_LER %s", there ? "is there" : "faults");
 }
 
-LAB_TEST(lbr, last_exception,
+LAB_TEST(lbr_stack, last_exception,
          "where DEBUGCTL starts the list MSR_LER has the last branch before the last interrupt or "
          "exception, and keeps it; without a list of Intel's it faults, or is 0 for ever [LB-18]")
 {
@@ -94,7 +94,7 @@ LAB_TEST(lbr, last_exception,
 }
 
 /* Of the calls one is that of hal_branches_pause. */
-LAB_TEST(lbr, kinds,
+LAB_TEST(lbr_stack, kinds,
          "where CPUs differ in their depth, each gives all of its own list to a session [LB-22]")
 {
     struct hal_branch list[HAL_BRANCHES_MAX];
@@ -123,7 +123,7 @@ static uint32_t mispredicted(void)
 
 /* The virtual PMU predicts that a conditional branch goes where it went last, which is wrong for
  * the LOOP: the second row. */
-LAB_TEST(lbr, mispredicted,
+LAB_TEST(lbr_stack, mispredicted,
          "entries that were mispredicted say so: in the virtual PMU those of its rule; on "
          "processors their number is reported [LB-19]")
 {
@@ -137,7 +137,8 @@ LAB_TEST(lbr, mispredicted,
         test_note("%u of %u entries mispredicted", bit_count(bits), count);
 }
 
-LAB_TEST(lbr, accesses, "a list of 32 is read in at most 100 accesses to its registers [LB-19]")
+LAB_TEST(lbr_stack, accesses,
+         "a list of 32 is read in at most 100 accesses to its registers [LB-19]")
 {
     struct pmu_branch list[PMU_BRANCHES_MAX];
     SKIP_WITHOUT_VPMU();
@@ -150,7 +151,7 @@ LAB_TEST(lbr, accesses, "a list of 32 is read in at most 100 accesses to its reg
     CHECK(accesses <= 100);
 }
 
-TEST(lbr, narrow,
+TEST(lbr_stack, narrow,
      "addresses of code of 32 bits have 0 in their upper halves, and far jumps to it and back are "
      "entries [LB-20]")
 {
@@ -164,7 +165,7 @@ TEST(lbr, narrow,
 }
 
 /* In a call stack a call to the next instruction may be an entry. */
-LAB_TEST(lbr, next_call,
+LAB_TEST(lbr_stack, next_call,
          "in a call stack the calls before and after one to the next instruction are entries; "
          "whether that one is, is reported [LB-08]")
 {
@@ -183,7 +184,7 @@ LAB_TEST(lbr, next_call,
 }
 
 /* The manual has a call stack hide jumps without saying what their bits then mean. */
-LAB_TEST(arch_lbr, call_stack,
+LAB_TEST(arch_lbr_list, call_stack,
          "a call stack whose bits let all classes through has the calls, and keeps or leaves out "
          "the jumps [LB-08]")
 {
@@ -211,7 +212,7 @@ static void check_shallow(const struct pmu_branches *b, uint64_t depth)
     }
 }
 
-LAB_TEST(arch_lbr, leaf,
+LAB_TEST(arch_lbr_list, leaf,
          "leaf 1Ch is 0 without the list, which has no other form beside it; entries past the "
          "depth fault or are 0, and so is what the leaf says is not recorded [LB-21]")
 {

@@ -92,7 +92,7 @@ static unsigned check_cut(void)
     return k;
 }
 
-LAB_TEST(lbr, interrupted,
+LAB_TEST(lbr_stack, interrupted,
          "an NMI at any instruction of a program (each third; all if `long`) is in the list, after "
          "the branches before it; nothing is lost or twice [LB-13]")
 {
@@ -147,7 +147,7 @@ static void record_own(void *unused)
     own[cpu_number()] = find_stranger(list, depth, rows, lbr_count_rows(rows)) == depth;
 }
 
-TEST(lbr, cpus, "what one CPU records is never in the list of another [LB-14]")
+TEST(lbr_stack, cpus, "what one CPU records is never in the list of another [LB-14]")
 {
     SKIP_WITHOUT_PMU();
     SKIP_BELOW_CPUS(2);
@@ -161,7 +161,7 @@ TEST(lbr, cpus, "what one CPU records is never in the list of another [LB-14]")
         CHECK(own[cpu]);
 }
 
-LAB_TEST(lbr, moving, "a list that is on is not read, whatever it holds [LB-15]")
+LAB_TEST(lbr_stack, moving, "a list that is on is not read, whatever it holds [LB-15]")
 {
     struct pmu_branch list[PMU_BRANCHES_MAX];
     SKIP_WITHOUT_BRANCHES();
@@ -186,7 +186,7 @@ static struct pmu_branch last_of_one(uint64_t from, uint64_t to, uint64_t below)
     return pmu_branches_last(b, below);
 }
 
-LAB_TEST(lbr, last_below, "the last branch below an address begins and ends below it [DR-05]")
+LAB_TEST(lbr_stack, last_below, "the last branch below an address begins and ends below it [DR-05]")
 {
     SKIP_WITHOUT_BRANCHES();
     CHECK_EQ(last_of_one(0x1000, 0x3000, 0x3001).from, 0x1000);
