@@ -30,7 +30,7 @@ static void set_intercepts(struct vcpu *v)
     if (!virt_step)
         misc |= CATCH_NMI; /* alarms */
     /* Others may run at a PAUSE: what they execute is not this guest's. QEMU forgets TF there. */
-    if (v->step.active || (!virt_step && (token_needed() || (counting && !virt_foreign))))
+    if (v->step.active || (!virt_step && ((counting && !virt_foreign) || token_needed())))
         misc |= CATCH_PAUSE;
     if (token_needed())
         misc |= CATCH_HLT;

@@ -53,7 +53,8 @@ void rep_enter(struct vcpu *v)
     bool search = !virt_step && searches_code(v, user) && !v->step.active;
     bool counts = v->pmu.instructions[0] || v->pmu.instructions[1];
     quiet = counts ? 0 : quiet + (quiet < QUIET_MOST);
-    nested_open(v->step.active && v->step.alone);
+    if (virt_foreign)
+        nested_open(v->step.active && v->step.alone);
     v->vmcb.nested_cr3 = nested_root(search, quiet < QUIET_MOST);
     v->vmcb.nested_paging = v->vmcb.nested_cr3 != 0;
 }

@@ -263,12 +263,15 @@ static uint64_t distance(ULONG64 address, const void *place)
     return address ? address - (ULONG64)place + 1 : 0;
 }
 
-/* An interrupt until the switch is the last exception in its turn: then again. */
+/* An interrupt until the switch is the last exception in its turn: then again, each time later
+ * after the tick that ended the sleep. */
 void user_debug_exception(uint64_t dr7)
 {
     PVOID h = AddVectoredExceptionHandler(1, on_fault);
-    for (unsigned i = 0; i < 4 && at_fault.LastExceptionFromRip != (ULONG64)debug_fault; i++) {
+    for (unsigned i = 0; i < 16 && at_fault.LastExceptionFromRip != (ULONG64)debug_fault; i++) {
         arm(GetCurrentThread(), NULL, dr7);
+        for (volatile unsigned later = 5000 * i; later; later--)
+            ;
         debug_fault();
     }
     arm(GetCurrentThread(), NULL, 0);
