@@ -356,9 +356,12 @@ LAB_TEST(pmu_cpuid, debugctl,
 }
 
 LAB_TEST(pmu_cpuid, after_reset,
-         "after pmu_init_cpu every register of the PMU reads 0; what clears all is taken [VP-37 "
-         "VP-40 VP-87]")
+         "after pmu_reset every register of the PMU reads 0, whatever it held; what clears all is "
+         "taken [VP-37 VP-40 VP-87]")
 {
+    for_each_bit(ctr, pmu_here()->reported)
+        wrmsr_fault(pmu_write_msr(pmu_here(), ctr), 0x1234567);
+    pmu_reset();
     for_each_bit(ctr, pmu_here()->reported) {
         CHECK_EQ(lab_rdmsr(pmu_select_msr(pmu_here(), ctr)), 0);
         CHECK_EQ(lab_rdmsr(pmu_counter_msr(pmu_here(), ctr)), 0);
