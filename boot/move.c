@@ -100,10 +100,11 @@ uint64_t move_image(uint64_t top)
     make_tables(start, end, by);
     map_above();
     boot_info.moved = by;
+    boot_info.ap_tables = (uint32_t)((uint64_t)pml4 - KERNEL_VMA + by);
     /* Nothing between the copy and the switch uses the stack. */
     asm volatile("rep movsq\nmov %3,%%cr3"
                  : "+S"(from), "+D"(at), "+c"(n)
-                 : "r"((uint64_t)pml4 - KERNEL_VMA + by)
+                 : "r"((uint64_t)boot_info.ap_tables)
                  : "memory");
     move_reach(&boot_info.screen);
     return to;

@@ -105,14 +105,14 @@ uint32_t smp_free_page(const struct boot_info *info)
     return 0;
 }
 
-static struct cpu *allocate_cpu(uint32_t id)
+/* *pages: boot_info.ap_pages. */
+static struct cpu *allocate_cpu(uint32_t id, void **pages)
 {
     struct cpu *cpu = phys_alloc(1);
-    void *stacks = phys_alloc(3),
-         *pages = boot_info.ap_pages ? phys_alloc(boot_info.ap_pages) : NULL;
-    if (!cpu || !stacks || (boot_info.ap_pages && !pages))
+    void *stacks = phys_alloc(3);
+    *pages = boot_info.ap_pages ? phys_alloc(boot_info.ap_pages) : NULL;
+    if (!cpu || !stacks || (boot_info.ap_pages && !*pages))
         return NULL;
-    *(void **)phys_to_virt(start_page + AP_PAGES) = pages;
     cpu->apic_id = id;
     cpu->fault_stacks = stacks;
     return cpu;
@@ -120,15 +120,14 @@ static struct cpu *allocate_cpu(uint32_t id)
 
 static bool start_cpu(uint32_t id)
 {
-    struct cpu *cpu = allocate_cpu(id);
+    void *pages;
+    struct cpu *cpu = allocate_cpu(id, &pages);
     if (!cpu) {
         print("# smp: no memory for CPU %u\n", cpu_count);
         return false;
     }
     cpu->number = cpu_count;
-    memcpy(phys_to_virt(start_page), boot_info.ap_code, boot_info.ap_size); /* it changes itself */
-    *(uint32_t *)phys_to_virt(start_page + AP_TABLES) = boot_info.ap_tables;
-    *(uint64_t *)phys_to_virt(start_page + AP_STACK) = plan->idle_stack(cpu);
+    boot_put_ap(phys_to_virt(start_page), plan->idle_stack(cpu), pages);
     __atomic_store_n(&started, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&starting, cpu, __ATOMIC_RELEASE);
     if (!start_one(id)) {

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/base/boot_info.h"
+#include "kernel/base/layout.h"
+#include "kernel/base/string.h"
 
 BOOT_OPTIONS("safe wrap");
 
 struct boot_info boot_info;
+
+void boot_put_ap(uint8_t *page, uint64_t stack, void *pages)
+{
+    memcpy(page, boot_info.ap_code, boot_info.ap_size);
+    *(uint32_t *)(void *)(page + AP_TABLES) = boot_info.ap_tables;
+    *(uint64_t *)(void *)(page + AP_STACK) = stack;
+    *(void **)(void *)(page + AP_PAGES) = pages;
+}
 
 const char *boot_word_at(const char *line, unsigned n, unsigned *length)
 {

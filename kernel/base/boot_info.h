@@ -53,13 +53,17 @@ struct boot_info {
     uint8_t rsdp[36];       /* its copy of the RSDP */
     const uint8_t *ap_code; /* what another CPU begins with, to be copied to any page */
     size_t ap_size;
-    uint32_t ap_tables; /* AP_TABLES: the boot page tables */
+    uint32_t ap_tables; /* the boot page tables: physical */
     unsigned
         ap_pages; /* pages for whoever starts it, whose address it finds in AP_PAGES; 0: none */
 };
 
 /* Of this boot; written by loader.c. */
 extern struct boot_info boot_info;
+
+/* Prepares the page where another CPU starts: on this stack, with these pages or NULL. The code
+ * there changes itself: once for each CPU. */
+void boot_put_ap(uint8_t *page, uint64_t stack, void *pages);
 
 /* The value of name=value in the command line, copied to `value`; false if it is not there. The
  * last one counts. */

@@ -238,6 +238,8 @@ static bool has_strings(uint64_t physical, const uint8_t *page, bool wide)
     return p->strings;
 }
 
+bool nested_reaches(uint64_t physical) { return physical < REACH; }
+
 uint64_t nested_root(bool search, bool watch)
 {
     if (search && !on)

@@ -7,6 +7,8 @@
 /* The address of the map for the next run; search: the one that finds such pages; watch: what is
  * known of pages must stay so. 0: none. */
 uint64_t nested_root(bool search, bool watch);
+/* Whether the maps reach so far. */
+bool nested_reaches(uint64_t physical);
 /* After a fetch faulted there; page: the bytes, NULL: no RAM; wide: of 64-bit code. Whether it may
  * have any; if not, it may be executed. */
 bool nested_search(uint64_t physical, const uint8_t *page, bool wide);

@@ -69,6 +69,8 @@ static uint64_t rip_page(const struct vcpu *v)
 void rep_fault(struct vcpu *v)
 {
     uint64_t physical = v->vmcb.exit_info2 & -PAGE_SIZE;
+    if (!nested_reaches(physical))
+        virt_end_guest(v, "accesses a physical address beyond those that are mapped");
     if (!(v->vmcb.exit_info1 & FAULT_FETCH)) {
         if (v->run.inject_failed)
             v->vmcb.inject = v->run.injected;

@@ -23,6 +23,7 @@ enum { INIT = 5, STARTUP = 6 };
 enum { TO_ONE, TO_SELF, TO_ALL, TO_OTHERS };
 #define TO_ANY 0xffu /* the destination that all have */
 #define FAULT_WRITE 2u
+#define OPERAND_MOST 8u
 #define CR0_AFTER_INIT 0x60000010u /* caches off, ET */
 #define REAL_CODE 0x9bu
 #define REAL_DATA 0x93u
@@ -41,10 +42,7 @@ static bool start_host(uint32_t id, uint8_t *page, uint8_t *pages)
 {
     unsigned before = token_members();
     memset(pages, 0, plan->cpu_size);
-    memcpy(page, boot_info.ap_code, boot_info.ap_size);
-    *(uint32_t *)(page + AP_TABLES) = (uint32_t)read_cr3();
-    *(uint64_t *)(page + AP_STACK) = (uint64_t)start_stack + sizeof start_stack;
-    *(uint8_t **)(page + AP_PAGES) = pages;
+    boot_put_ap(page, (uint64_t)start_stack + sizeof start_stack, pages);
     host_apic_send(id, ICR_STARTUP | plan->start_page / PAGE_SIZE);
     for (unsigned i = 0; i < START_PAUSES && token_members() == before; i++)
         pause();
@@ -77,9 +75,9 @@ void startup_hosts(struct vcpu *v)
     memcpy(page, saved, PAGE_SIZE);
 }
 
-static bool is_meant(const struct vcpu *v, const struct vcpu *to, uint32_t icr)
+/* `one`: the destination where no shorthand is used. */
+static bool is_meant(const struct vcpu *v, const struct vcpu *to, uint32_t icr, uint32_t one)
 {
-    uint32_t one = host_apic_read(APIC_ICR2) >> 24;
     switch (icr >> 18 & 3) {
     case TO_ONE: return one == TO_ANY || one == to->host_apic_id;
     case TO_SELF: return to == v;
@@ -110,8 +108,9 @@ static void start_cpu(struct vcpu *v, uint8_t page)
 static void send(struct vcpu *v, uint32_t icr)
 {
     unsigned mode = icr >> 8 & 7, reached = 0;
+    uint32_t one = host_apic_read(APIC_ICR2) >> 24;
     for (unsigned i = 0; i < cpu_count; i++) {
-        if (!is_meant(v, cpus[i], icr))
+        if (!is_meant(v, cpus[i], icr, one))
             continue;
         reached++;
         if (mode == STARTUP)
@@ -130,30 +129,43 @@ bool startup_is_write(const struct vcpu *v)
 }
 
 /* The 32 bits that a MOV stores, and the length of the instruction; 0: it is none. */
-static unsigned stored_value(const struct vcpu *v, uint32_t *value)
+static unsigned stored_value(const struct vcpu *v, const struct insn *i, uint32_t *value)
 {
-    struct insn i;
     struct insn_memory unused;
-    guest_insn(v, &i);
-    if (i.map != MAP_ONE || i.operand16 || i.rex & REX_W)
+    if (i->map != MAP_ONE || i->operand16 || i->rex & REX_W)
         return 0;
-    unsigned after =
-        i.op == 0xa3 ? i.modrm_at + (i.wide && !i.address32 ? 8u : 4u) : insn_memory(&i, &unused);
-    unsigned reg = i.op == 0xa3 ? 0 : insn_reg(&i) | (i.rex & REX_R ? 8 : 0);
-    *value = i.op == 0xc7 ? (uint32_t)insn_number(&i, after, 4) : (uint32_t)guest_register(v, reg);
-    return i.op == 0x89 || i.op == 0xa3 ? after : i.op == 0xc7 ? after + 4 : 0;
+    unsigned after = i->op == 0xa3 ? i->modrm_at + (i->wide && !i->address32 ? 8u : 4u)
+                                   : insn_memory(i, &unused);
+    unsigned reg = i->op == 0xa3 ? 0 : insn_reg(i) | (i->rex & REX_R ? 8 : 0);
+    *value = i->op == 0xc7 ? (uint32_t)insn_number(i, after, 4) : (uint32_t)guest_register(v, reg);
+    return i->op == 0x89 || i->op == 0xa3 ? after : i->op == 0xc7 ? after + 4 : 0;
 }
 
+/* Whether it stores one operand, of at most OPERAND_MOST bytes: ADD to XOR, their kin with a
+ * number, XCHG, MOV, shifts, NOT, NEG, INC, DEC. */
+static bool stores_operand(const struct insn *i)
+{
+    uint8_t op = i->op;
+    return i->map == MAP_ONE &&
+           ((op < 0x40 && !(op & 6)) || (op >= 0x80 && op <= 0x83) || (op >= 0x86 && op <= 0x89) ||
+            (op & 0xfe) == 0xc0 || (op & 0xfe) == 0xc6 || (op & 0xfc) == 0xd0 ||
+            (op & 0xfe) == 0xf6 || ((op & 0xfe) == 0xfe && insn_reg(i) < 2));
+}
+
+/* QEMU's registers are 16 bytes wide. */
 unsigned startup_write(struct vcpu *v)
 {
     uint32_t value, at = (uint32_t)v->vmcb.exit_info2 % PAGE_SIZE;
-    unsigned length = stored_value(v, &value);
-    if (!length && at == APIC_ICR)
-        virt_end_guest(v, "writes the interrupt command register with another instruction "
-                          "than MOV of 32 bits");
+    struct insn i;
+    guest_insn(v, &i);
+    unsigned length = stored_value(v, &i, &value);
+    bool near = at + OPERAND_MOST > APIC_ICR && at < APIC_ICR2;
+    if (!length && (near || !stores_operand(&i)))
+        virt_end_guest(v, "writes the local APIC's registers by an instruction that could "
+                          "send INIT unseen");
     if (!length)
         v->step.alone = true;
-    else if (at == APIC_ICR)
+    else if (at / 16 == APIC_ICR / 16)
         send(v, value);
     else
         host_apic_write(at, value);

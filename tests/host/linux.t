@@ -59,6 +59,8 @@ my $old = $bad;
 substr($old, 0x236, 2) = "\0\0";
 my $large = $bad;
 substr($large, 0x260, 4) = pack 'V', 300 << 20;
+my $giant = $bad;
+substr($giant, 0x260, 4) = pack 'V', 3300 << 20;
 my $short = substr $bad, 0, 0x300;
 run_is("PMU=intel-v4 LINUX=$dir/none", 2, qr/^tests\/run: LINUX='\S+' is not a file\n\z/,
        'no file');
@@ -96,6 +98,9 @@ run_is('PMU=intel-v4 PAYLOAD=' . file('short', $short), 77,
 run_is('PMU=intel-v4 PAYLOAD=' . file('payload', $large), 77,
        qr/^# payload: Linux wants 300 MiB from 1000000 on, where so much memory is not free\s*$/m,
     'the loader itself: large');
+run_is('PMU=intel-v4 MEMORY=8000 PAYLOAD=' . file('giant', $giant), 77,
+       qr/^# payload: Linux wants 3300 MiB from 1000000 on, where so much memory is not free\s*$/m,
+    'the loader itself: room above 4 GB only');
 
 # What make linux hands to the guest's shell: make expands nothing.
 my $recipe = file('recipe.mk', "all: ;\nlinux: ; \@printf %s \"\$\$COMMANDS\"\n");
@@ -116,16 +121,18 @@ run_is("PMU=intel-v4 MEMORY=5120 PAYLOAD=$build/payload.elf", 0,
        qr/^ok \d+ - payload: \.\.\. above 4 GB too\s*$/m, 'a string instruction above 4 GB');
 
 # A guest's CPUs count each for itself, 100,000 branches and those around, 20 times; and 12
-# instructions, of which 7 write a register of the APIC. What they do to
-# each other that the virtual PMU refuses, and where it starts no other, is named.
+# instructions, of which 7 write a register of the APIC. What they do to each other that the virtual
+# PMU refuses is named, and that it starts no other where it steps.
 my $cpus = "PAYLOAD=$build/cpus.elf PAYLOAD_ARGS";
-my $counted = 'branches 186a4 the same on both 14 instructions of writes c';
+my $counted = 'branches 186a4 the same on both 14 TSC back 0 IO-APIC 1 instructions of writes c';
 run_is("PMU=$_ SMP=4 $cpus=count", 0, qr/^$counted\s*$/m, "$_: two CPUs of a guest count")
     for qw(intel-v4 amd-v2 alderlake);
 run_is("PMU=intel-v4 SMP=2 $cpus=self", 99, qr/^# vpmu: CPU 0: INIT of the boot CPU: /m,
        'INIT of the boot CPU');
-run_is("PMU=intel-v4 SMP=2 $cpus=odd", 99, qr/^# vpmu: CPU 0: writes the interrupt command /m,
+run_is("PMU=intel-v4 SMP=2 $cpus=odd", 99, qr/^# vpmu: CPU 0: writes the local APIC's registers /m,
        'a command by OR');
+run_is("PMU=intel-v4 SMP=2 $cpus=far", 99,
+       qr/^# vpmu: CPU 0: accesses a physical address beyond /m, 'an access at 600 GB');
 run_is("PMU=amd-v2,step SMP=2 PAYLOAD=$build/cpus.elf", 0,
        qr/^# vpmu: the CPU with APIC id 1 does not start: stepping\s*\nto one: began 0 .*\n/m,
        'no other CPU where all is stepped');

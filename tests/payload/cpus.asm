@@ -12,6 +12,7 @@ began:                                  ; of the last CPU that began: struct beg
 .dx:    resd 1
 .cr0:   resd 1
 .cr4:   resd 1
+.efer:  resd 1
 .flags: resd 1
 .sp:    resd 1
 .cs:    resw 1
@@ -53,6 +54,9 @@ other:
     mov [AT(kept.cr0)], eax
     mov eax, cr4
     mov [AT(kept.cr4)], eax
+    mov ecx, 0xc0000080
+    rdmsr
+    mov [AT(kept.efer)], eax
     sgdt [AT(kept.gdt)]
     sidt [AT(kept.idt)]
     o32 lgdt [AT(low_gdtr)]
@@ -67,6 +71,7 @@ kept:
 .dx:    dd 0
 .cr0:   dd 0
 .cr4:   dd 0
+.efer:  dd 0
 .flags: dd 0
 .sp:    dd 0
 .cs:    dw 0
@@ -128,6 +133,7 @@ move_offset:
 move_wide:
     push r15
     mov r15d, edi
+    xor edi, edi
     mov r8, APIC_ICR - 64
     mov ecx, 16
     mov [r8 + rcx * 4], r15d

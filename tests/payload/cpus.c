@@ -2,25 +2,36 @@
 /* Starts the machine's second CPU in each way, again and again, and says in which state it begins.
  * tests/transparent compares that with what the same image says on plain QEMU. With a word on the
  * command line: "count", both CPUs count what they execute; "self", it does INIT to itself; "odd",
- * it sends by an instruction that nobody sends by. */
+ * it sends by an instruction that nobody sends by; "far", it reads where no memory can be. */
 #include "tests/payload/guest.h"
 
 extern volatile struct {
-    uint32_t dx, cr0, cr4, flags, sp;
+    uint32_t dx, cr0, cr4, efer, flags, sp;
     uint16_t cs, ds, gdt[4], idt[4];
     uint32_t count;
 } began;
 extern void (*volatile go_on)(void);
+extern uint64_t pml4[];
 void place(void);
 void move_register(uint32_t icr), move_offset(uint32_t icr), move_wide(uint32_t icr);
 void move_number(void), or_command(void);
 uint32_t change_priority(void);
 void loops(uint64_t n);
 
-enum { INIT = 0x4500, STARTUP = 0x4608, NMI = 0x4400, OTHERS = 3 << 18, ALL = 0xff };
+enum { INIT = 0x4500, STARTUP = 0x4608, NMI = 0x4400, FIXED = 0x4040, LOGICAL = 0x800 };
+enum { SELF = 1 << 18, OTHERS = 3 << 18, ANY = 0xff };
 enum { LOOPS = 100000, TURNS = 20, PATIENCE = 2000 };
 
-bool trap_handler(struct frame *f) { return !expected_fault(f); }
+static volatile uint32_t taken; /* interrupts and NMIs by the other CPU */
+
+bool trap_handler(struct frame *f)
+{
+    bool interrupt = f->vector == 2 || f->vector >= 32;
+    taken += interrupt;
+    if (f->vector >= 32)
+        APIC(0xb0) = 0;
+    return !interrupt && !expected_fault(f);
+}
 
 static void send_to(uint32_t id, void (*write)(uint32_t), uint32_t icr)
 {
@@ -51,6 +62,7 @@ static void say_began(const char *how, uint32_t n)
     say_hex(" dx the signature ", began.dx == signature());
     say_hex(" cr0 ", began.cr0);
     say_hex(" cr4 ", began.cr4);
+    say_hex(" efer ", began.efer);
     say_hex(" flags ", began.flags);
     say_hex(" sp ", began.sp);
     say_hex(" cs ", began.cs);
@@ -79,6 +91,9 @@ static void start_each_way(uint32_t other)
     move_number();
     send_to(other, move_register, STARTUP);
     say_began("INIT by a number", ++n);
+    send_to(other, move_register, INIT);
+    send_to(ANY, move_register, STARTUP);
+    say_began("STARTUP to any", ++n);
 }
 
 /* What starts no CPU: STARTUP without INIT, of one that runs or halts; INIT's end; to nobody. */
@@ -93,10 +108,47 @@ static void start_in_vain(uint32_t other)
     say_hex("in vain: ", !has_begun(n + 1) && began.count == n);
     send_to(other, move_register, INIT);
     send_to(other, move_register, NMI); /* while it waits for STARTUP */
+    send_to(0, move_register, STARTUP | SELF);
     say_hex(" waits: ", !has_begun(n + 1) && began.count == n);
     send_to(other, move_register, STARTUP);
     say("\n");
     say_began("after that", n + 1);
+}
+
+/* --- Interrupts from one to the other, which halts. --- */
+
+static volatile bool takes;
+
+static void take_interrupts(void)
+{
+    APIC(0xf0) = 0x1ff;
+    APIC(0xe0) = ~0u; /* flat: this is bit 1 */
+    APIC(0xd0) = 2u << 24;
+    for (takes = true; takes;)
+        asm volatile("sti\nhlt\ncli");
+}
+
+static void interrupt_each_way(uint32_t other)
+{
+    static const uint32_t ways[][2] = {
+        { 1, FIXED }, { 2, FIXED | LOGICAL }, { 0, FIXED | OTHERS }, { 1, NMI }, { 0, NMI | OTHERS }
+    };
+    uint32_t n = began.count, before = taken;
+    go_on = take_interrupts;
+    send_to(other, move_register, INIT);
+    send_to(other, move_register, STARTUP);
+    say_hex("interrupts: ", has_begun(n + 1));
+    while (!takes)
+        asm volatile("pause");
+    for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
+        send_to(ways[i][0], move_register, ways[i][1]);
+        for (unsigned k = 0; k < PATIENCE && taken == before + i; k++)
+            asm volatile("pause");
+        say_hex(" ", taken - before);
+    }
+    takes = false;
+    go_on = 0;
+    say("\n");
 }
 
 /* --- Counts of both CPUs. --- */
@@ -121,11 +173,26 @@ static uint64_t stop_counter(void)
     return rdmsr(intel ? 0xc1 : 0xc0010004);
 }
 
+static volatile uint64_t last_tsc;
+static volatile unsigned went_back;
+
+/* Time is the same on both, although the virtual PMU hides what it spends on each. */
+static void look_at_tsc(void)
+{
+    uint32_t low, high;
+    asm volatile("rdtsc" : "=a"(low), "=d"(high));
+    uint64_t now = low | (uint64_t)high << 32;
+    went_back += now < last_tsc;
+    last_tsc = now;
+}
+
 static void count_here(unsigned cpu)
 {
+    look_at_tsc();
     start_counter(2);
     loops(LOOPS);
     counts[cpu] = stop_counter();
+    look_at_tsc();
 }
 
 static void count_there(void)
@@ -143,7 +210,9 @@ static void count_there(void)
 /* Each branch of 100,000 and those around: the same on both CPUs, each time. */
 static void count_both(uint32_t other)
 {
+    volatile uint32_t *io_apic = (volatile uint32_t *)0xfec00000ul;
     unsigned same = 0;
+    *io_apic = 1; /* what it chose stays, wherever the alarm goes */
     go_on = count_there;
     send_to(other, move_register, INIT);
     send_to(other, move_register, STARTUP);
@@ -157,12 +226,21 @@ static void count_both(uint32_t other)
     }
     say_hex("branches ", counts[0]);
     say_hex(" the same on both ", same);
+    say_hex(" TSC back ", went_back);
+    say_hex(" IO-APIC ", *io_apic);
     start_counter(1);
     uint64_t none = stop_counter();
     start_counter(1);
     asm volatile("call change_priority" : : : "rax", "rsi", "memory");
     say_hex(" instructions of writes ", stop_counter() - none);
     say("\n");
+}
+
+static void read_at(uint64_t gigabyte)
+{
+    uint64_t *pdpt = (uint64_t *)(pml4[0] & -4096ul);
+    pdpt[5] = gigabyte << 30 | 0x83;
+    say_hex("it reads ", *(volatile uint8_t *)(5ul << 30));
 }
 
 /* The first letter of the command line's last word. */
@@ -187,11 +265,13 @@ void payload_main(uint32_t magic, uint32_t info)
     case 'c': count_both(1); break;
     case 's': send_to(0, move_register, INIT); break;
     case 'o': or_command(); break;
+    case 'f': read_at(600); break;
     default:
         for (unsigned mode = 0; mode < 3; mode++) {
             start_counter(mode);
             start_each_way(1);
             start_in_vain(1);
+            interrupt_each_way(1);
             say_hex("priority: ", change_priority());
             say("\n");
         }
