@@ -91,7 +91,6 @@ static void init_cpu(struct vcpu *v)
     if (v == cpus[0])
         virt_end_guest(v, "INIT of the boot CPU");
     v->token.parked = true;
-    v->token.awake = false;
 }
 
 static void start_cpu(struct vcpu *v, uint8_t page)

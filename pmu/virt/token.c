@@ -50,6 +50,7 @@ void token_collect_nmis(struct vcpu *v)
 static void look_for_wakeup(struct vcpu *v, uint32_t taken)
 {
     token_collect_nmis(v);
+    v->token.awake = false;
     if (v->token.parked)
         return;
     if (!taken && v->vmcb.rflags & RFLAGS_IF)

@@ -13,6 +13,7 @@ began:                                  ; of the last CPU that began: struct beg
 .cr0:   resd 1
 .cr4:   resd 1
 .efer:  resd 1
+.di:    resd 1
 .flags: resd 1
 .sp:    resd 1
 .cs:    resw 1
@@ -57,6 +58,7 @@ other:
     mov ecx, 0xc0000080
     rdmsr
     mov [AT(kept.efer)], eax
+    mov [AT(kept.di)], edi
     sgdt [AT(kept.gdt)]
     sidt [AT(kept.idt)]
     o32 lgdt [AT(low_gdtr)]
@@ -72,6 +74,7 @@ kept:
 .cr0:   dd 0
 .cr4:   dd 0
 .efer:  dd 0
+.di:    dd 0
 .flags: dd 0
 .sp:    dd 0
 .cs:    dw 0

@@ -6,7 +6,7 @@
 #include "tests/payload/guest.h"
 
 extern volatile struct {
-    uint32_t dx, cr0, cr4, efer, flags, sp;
+    uint32_t dx, cr0, cr4, efer, di, flags, sp;
     uint16_t cs, ds, gdt[4], idt[4];
     uint32_t count;
 } began;
@@ -23,11 +23,14 @@ enum { SELF = 1 << 18, OTHERS = 3 << 18, ANY = 0xff };
 enum { LOOPS = 100000, TURNS = 20, PATIENCE = 2000 };
 
 static volatile uint32_t taken; /* interrupts and NMIs by the other CPU */
+static volatile bool nmi_stays; /* its handler does not return */
 
 bool trap_handler(struct frame *f)
 {
     bool interrupt = f->vector == 2 || f->vector >= 32;
     taken += interrupt;
+    while (f->vector == 2 && nmi_stays)
+        asm volatile("pause");
     if (f->vector >= 32)
         APIC(0xb0) = 0;
     return !interrupt && !expected_fault(f);
@@ -63,6 +66,7 @@ static void say_began(const char *how, uint32_t n)
     say_hex(" cr0 ", began.cr0);
     say_hex(" cr4 ", began.cr4);
     say_hex(" efer ", began.efer);
+    say_hex(" di ", began.di);
     say_hex(" flags ", began.flags);
     say_hex(" sp ", began.sp);
     say_hex(" cs ", began.cs);
@@ -115,9 +119,10 @@ static void start_in_vain(uint32_t other)
     say_began("after that", n + 1);
 }
 
-/* --- Interrupts from one to the other, which halts. --- */
+/* --- Interrupts from one to the other, which halts; INIT while it does other things. --- */
 
 static volatile bool takes;
+static volatile uint32_t turns;
 
 static void take_interrupts(void)
 {
@@ -128,26 +133,85 @@ static void take_interrupts(void)
         asm volatile("sti\nhlt\ncli");
 }
 
+static void spin(void)
+{
+    for (;; turns++)
+        asm volatile("pause");
+}
+
+static void init_itself(void)
+{
+    send_to(1, move_register, INIT);
+    spin();
+}
+
+/* Whether it waits for STARTUP: it makes no turns. */
+static bool stands(void)
+{
+    uint32_t before = turns;
+    has_begun(0);
+    return turns == before;
+}
+
+static void begin(uint32_t other, void (*what)(void))
+{
+    uint32_t n = began.count;
+    go_on = what;
+    send_to(other, move_register, INIT);
+    send_to(other, move_register, STARTUP);
+    say_hex(" ", has_begun(n + 1));
+}
+
+/* What the other one has taken after `n` before. */
+static void interrupt(uint32_t to, uint32_t command, uint32_t before)
+{
+    uint32_t n = taken;
+    send_to(to, move_register, command);
+    for (unsigned k = 0; k < PATIENCE && taken == n; k++)
+        asm volatile("pause");
+    say_hex(" ", taken - before);
+}
+
 static void interrupt_each_way(uint32_t other)
 {
     static const uint32_t ways[][2] = {
         { 1, FIXED }, { 2, FIXED | LOGICAL }, { 0, FIXED | OTHERS }, { 1, NMI }, { 0, NMI | OTHERS }
     };
-    uint32_t n = began.count, before = taken;
-    go_on = take_interrupts;
-    send_to(other, move_register, INIT);
-    send_to(other, move_register, STARTUP);
-    say_hex("interrupts: ", has_begun(n + 1));
-    while (!takes)
-        asm volatile("pause");
-    for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
-        send_to(ways[i][0], move_register, ways[i][1]);
-        for (unsigned k = 0; k < PATIENCE && taken == before + i; k++)
+    uint32_t before = taken;
+    say("interrupts:");
+    for (unsigned turn = 0; turn < 2; turn++) { /* the second INIT comes in an NMI's handler */
+        takes = false;
+        begin(other, take_interrupts);
+        while (!takes)
             asm volatile("pause");
-        say_hex(" ", taken - before);
+        for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
+            nmi_stays = turn == 0 && i == sizeof ways / sizeof *ways - 1;
+            interrupt(ways[i][0], ways[i][1], before);
+        }
     }
-    takes = false;
-    go_on = 0;
+    say("\n");
+}
+
+/* A RET on each of more pages than nested paging knows: all are forgotten, but not the APIC's. */
+static void call_pages(void)
+{
+    for (uint64_t page = 32 << 20; page < 40 << 20; page += 4096) {
+        *(volatile uint8_t *)page = 0xc3;
+        ((void (*)(void))page)();
+    }
+}
+
+static void init_each_state(uint32_t other)
+{
+    call_pages();
+    say("INIT:");
+    begin(other, spin);
+    say_hex(" it makes turns ", !stands());
+    send_to(other, move_register, INIT);
+    say_hex(" none ", stands());
+    begin(other, init_itself);
+    say_hex(" none by itself ", stands());
+    begin(other, 0);
     say("\n");
 }
 
@@ -253,6 +317,16 @@ static char read_word(uint32_t info)
     return *word;
 }
 
+/* The page where they begin is as the loader left it. */
+static void say_page(void)
+{
+    uint32_t sum = 0;
+    for (const uint8_t *at = (const uint8_t *)0x8000; at < (const uint8_t *)0x9000; at++)
+        sum = sum * 31 + *at;
+    say_hex("page 8000h: ", sum);
+    say("\n");
+}
+
 void payload_main(uint32_t magic, uint32_t info)
 {
     (void)magic;
@@ -260,6 +334,7 @@ void payload_main(uint32_t magic, uint32_t info)
     for (unsigned v = 0; v < 256; v++)
         set_gate(v, stubs[v], 8, 0, 0x8e);
     mask_pics();
+    say_page();
     place();
     switch (read_word(info)) {
     case 'c': count_both(1); break;
@@ -272,6 +347,7 @@ void payload_main(uint32_t magic, uint32_t info)
             start_each_way(1);
             start_in_vain(1);
             interrupt_each_way(1);
+            init_each_state(1);
             say_hex("priority: ", change_priority());
             say("\n");
         }
