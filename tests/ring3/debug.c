@@ -276,6 +276,7 @@ void user_debug_exception(uint64_t dr7)
     }
     arm(GetCurrentThread(), NULL, 0);
     RemoveVectoredExceptionHandler(h);
+    CHECK((LONG64)(at_fault.LastExceptionFromRip | at_fault.LastExceptionToRip) >= 0);
     user_values[0] = distance(at_fault.LastExceptionFromRip, debug_fault);
     user_values[1] = distance(at_fault.LastExceptionToRip, debug_fault_target);
 }
