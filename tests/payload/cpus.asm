@@ -14,6 +14,9 @@ began:                                  ; of the last CPU that began: struct beg
 .cr4:   resd 1
 .efer:  resd 1
 .di:    resd 1
+.dr7:   resd 1
+.debugctl: resd 1
+.nmis:  resd 1
 .flags: resd 1
 .sp:    resd 1
 .cs:    resw 1
@@ -25,18 +28,20 @@ go_on:  resq 1                          ; what it calls in long mode; 0: it halt
         resb 4096
 other_stack_top:
 
+%define AT(label) (LOW + label - other)
+
 section .text
-; void place(void): copies the code.
+; void place(void): copies the code; an NMI in real mode comes to it.
 global place
 place:
     mov esi, other
     mov edi, LOW
     mov ecx, other_end - other
     rep movsb
+    mov dword [abs 2 * 4], AT(nmi)
     ret
 
 bits 16
-%define AT(label) (LOW + label - other)
 other:
     mov ebx, cs                         ; before anything else changes
     mov ebp, esp
@@ -59,12 +64,20 @@ other:
     rdmsr
     mov [AT(kept.efer)], eax
     mov [AT(kept.di)], edi
+    mov eax, dr7
+    mov [AT(kept.dr7)], eax
+    mov ecx, 0x1d9
+    rdmsr
+    mov [AT(kept.debugctl)], eax
     sgdt [AT(kept.gdt)]
     sidt [AT(kept.idt)]
     o32 lgdt [AT(low_gdtr)]
     mov eax, 0x11
     mov cr0, eax
     jmp dword K32:AT(protected)
+nmi:
+    inc dword [cs:AT(kept.nmis)]
+    iret
 align 8
 low_gdtr:
     dw CODE16 - 1
@@ -75,6 +88,9 @@ kept:
 .cr4:   dd 0
 .efer:  dd 0
 .di:    dd 0
+.dr7:   dd 0
+.debugctl: dd 0
+.nmis:  dd 0
 .flags: dd 0
 .sp:    dd 0
 .cs:    dw 0

@@ -6,7 +6,7 @@
 #include "tests/payload/guest.h"
 
 extern volatile struct {
-    uint32_t dx, cr0, cr4, efer, di, flags, sp;
+    uint32_t dx, cr0, cr4, efer, di, dr7, debugctl, nmis, flags, sp;
     uint16_t cs, ds, gdt[4], idt[4];
     uint32_t count;
 } began;
@@ -67,6 +67,9 @@ static void say_began(const char *how, uint32_t n)
     say_hex(" cr4 ", began.cr4);
     say_hex(" efer ", began.efer);
     say_hex(" di ", began.di);
+    say_hex(" dr7 ", began.dr7);
+    say_hex(" debugctl ", began.debugctl);
+    say_hex(" NMIs ", began.nmis);
     say_hex(" flags ", began.flags);
     say_hex(" sp ", began.sp);
     say_hex(" cs ", began.cs);
@@ -133,8 +136,12 @@ static void take_interrupts(void)
         asm volatile("sti\nhlt\ncli");
 }
 
+/* With state that INIT clears: SYSCALL, a breakpoint, a list of branches. */
 static void spin(void)
 {
+    try_wrmsr(0xc0000080, rdmsr(0xc0000080) | 1);
+    try_wrmsr(0x1d9, 1);
+    asm volatile("mov %0, %%dr7" : : "r"(0x403ul));
     for (;; turns++)
         asm volatile("pause");
 }
@@ -175,7 +182,7 @@ static void interrupt(uint32_t to, uint32_t command, uint32_t before)
 static void interrupt_each_way(uint32_t other)
 {
     static const uint32_t ways[][2] = {
-        { 1, FIXED }, { 2, FIXED | LOGICAL }, { 0, FIXED | OTHERS }, { 1, NMI }, { 0, NMI | OTHERS }
+        { 1, NMI }, { 1, FIXED }, { 2, FIXED | LOGICAL }, { 0, FIXED | OTHERS }, { 0, NMI | OTHERS }
     };
     uint32_t before = taken;
     say("interrupts:");
@@ -209,6 +216,10 @@ static void init_each_state(uint32_t other)
     say_hex(" it makes turns ", !stands());
     send_to(other, move_register, INIT);
     say_hex(" none ", stands());
+    uint32_t n = began.count;
+    go_on = 0;
+    send_to(other, move_register, STARTUP);
+    say_began(" then", n + 1);
     begin(other, init_itself);
     say_hex(" none by itself ", stands());
     begin(other, 0);
