@@ -132,7 +132,7 @@ my @machines = (
         grep { !/^(?:haswell|alderlake|zen3|kvm-6.8-intel)$/ } sort keys %made),
     (map { ["intel-v2, $_ CPU, scheduler and exactness",
             "PMU=intel-v2 SMP=$_ TESTS='smp*,sched*,exact*,tp_switch*'", 0] } 8, 16),
-    (map { ["$_->[0], 4 CPU", "BUILD=$build/$_->[1] SMP=4 TESTS='$not_shipped$_->[2]'", 0] }
+    (map { ["$_->[0], 2 CPU", "BUILD=$build/$_->[1] SMP=2 TESTS='$not_shipped$_->[2]'", 0] }
         # its tests are longer code
         ['undefined behaviour traps', 'ubsan', ',-etw_samples.with_counters,-kinds.journey'],
         ['built by clang', 'clang', '']),
@@ -151,13 +151,13 @@ my @machines = (
             "$_ ARGS=long TESTS='service_fuzz*,dispatcher_time*,boot_info*,hal_overflow*,hal_pmc*,"
                 . "pmu_quiet*,pmu_masked*,pmu_two*,pmu_cache*,profile_*,etw_counts*,etw_samples*,"
                 . "exceptions*,vpmu.*,tp_cost*'", 0] }
-        'PMU=intel-v2', 'PMU=zen3 SMP=4'),
+        'PMU=intel-v2', 'PMU=zen3 SMP=2'),
     (map {
         my $model = $_;
         my $long = $model =~ /^(?:intel-v5|amd-v2)$/ ? ' long' : '';
         map { ["$model, $_ CPU, thread profiling, isolate" . ($long && ', long'),
                "PMU=$model SMP=$_ ARGS='counters=isolate$long' TESTS='tp_*,exact*'", 0] }
-            ($model eq 'intel-v5' ? (1, 4) : 4)
+            ($model eq 'intel-v5' ? (1, 4) : $long ? 4 : 2)
     } qw(intel-v1 intel-v2 intel-v4 intel-v5 amd-k7 amd-ext amd-v2)),
     ['no RDPMC in ring 3, 2 CPU',
      "PMU=zen3 SMP=2 ARGS=rdpmc=off TESTS='tp_*,exact*,pmu_rdpmc*,vpmu_quirks.irq3'", 0,
@@ -283,7 +283,8 @@ my @machines = (
     (map { ["$_, 4 CPU, owners, sources and profiles",
             "PMU=$_ SMP=4 TESTS='hal_*,source_*,profile_*'", 0] }
         qw(intel-v1 intel-v5 amd-k7)),
-    ['no ACPI: one of 4 CPUs, and says so', "SMP=4 QEMU_ARGS='-machine acpi=off'", 0,
+    ['no ACPI: one of 4 CPUs, and says so',
+     "SMP=4 QEMU_ARGS='-machine acpi=off' TESTS='acpi*,smp*,clock*,time*,sched*,exact*'", 0,
      qr/^# acpi: .*one CPU only/m],
     ['no PMU, 1 CPU: says so, counts nothing', 'PMU=none', 77, "!^ok \\d+ - (?:$counts)\\w+\$"],
     ['no PMU, 4 CPU: says so, counts nothing', 'PMU=none SMP=4', 77,
@@ -307,7 +308,7 @@ my @machines = (
      qr/^# [1-9]\d* SMIs came on CPU 0 meanwhile: .*\n(#.*\n)*not ok 1 - selfcheck\.hang$/m],
     (map { ["1: what a failed test left is put back, $_", "$_ TESTS='selfcheck_leaves*'", 1,
             \&wrong_leaves] }
-        map({ "PMU=intel-v5 SMP=$_ ARGS=watchdog=100" } 1, 4),
+        'PMU=intel-v5 ARGS=watchdog=100',
         "PMU=amd-v2 SMP=2 ARGS='watchdog=100 counters=isolate'"),
     ['99: a thread that cannot be ended, because it has a spin lock',
      'SMP=2 TESTS=selfcheck.lock_held ARGS=watchdog=100', 99,
@@ -332,21 +333,23 @@ push @machines, ['KVM that gives guests no PMU', 'ACCEL=kvm', 77, qr/^# NONE .*n
     if -e '/dev/kvm' && `cat /sys/module/kvm/parameters/enable_pmu 2>/dev/null` ne "Y\n";
 
 # Another emulator, with another clock, HPET and opinion of SVM. Its processor promises counters
-# that do not count.
+# that do not count. It is slow: what is the same on any ground runs on QEMU.
 push @machines,
-    ['Bochs, intel-v5', 'MACHINE=bochs PMU=intel-v5', 0, qr/instruction clock/],
-    ['Bochs, amd-v2',
-     "MACHINE=bochs PMU=amd-v2 TESTS='pmu_*,hal_*,profile_*,tp_*,exact*,etw_*,vpmu*,traps*'", 0,
+    ['Bochs, intel-v5',
+     'MACHINE=bochs PMU=intel-v5 '
+     . "TESTS='pmu_*,hal_*,profile_*,tp_*,exact*,etw_*,vpmu*,*lbr*,debug_*,windows*,traps*'", 0,
+     qr/instruction clock/],
+    ['Bochs, amd-v2', "MACHINE=bochs PMU=amd-v2 TESTS='pmu_*,exact*,vpmu*,amd_lbr*,traps*'", 0,
      qr/instruction clock/],
     ['Bochs, 400 MHz and a dead PIT',
      "MACHINE=bochs PMU=intel-v5,pit=dead MIPS=400 TESTS='clock*,sched*,time*,exact*,tp_exact*'", 0,
      qr/^# clock: TSC (?:399\.99|400\.00)\d MHz by HPET, as by PM timer; no answer: PIT;/m],
     ['Bochs, 2400 MHz',
      'MACHINE=bochs PMU=intel-v5 MIPS=2400 '
-     . "TESTS='clock*,sched*,time*,exact*,etw_samples*,tp_counts*'", 0,
+     . "TESTS='clock*,time*,exact*,tp_counts*'", 0,
      qr/^# clock: TSC (?:2399\.99|2400\.00)\d MHz by HPET, as by PM timer, PIT;/m],
     ['Bochs, no virtual PMU: says so, counts nothing',
-     "MACHINE=bochs PMU=none TESTS='hal_*,pmu_*,exact*,tp_*'", 77,
+     "MACHINE=bochs PMU=none TESTS='hal_*,pmu_absent*,exact*,tp_counts*'", 77,
      "!^ok \\d+ - (?:$counts)\\w+\$", qr/^# NONE .* is not what WRMSR wrote /m],
     ['Bochs, 99: panic', 'MACHINE=bochs TESTS=selfcheck.panic', 99,
      qr/# CRASH .* without a verdict; /]
@@ -399,7 +402,9 @@ my @builds = grep { my $build = $_->[0]; !@ARGV
     ['ubsan', 'UBSAN=1'], ['kasan', 'KASAN=1'], ['kcsan', 'KCSAN=1'], ['clang', 'CC=clang'];
 plan tests => 1 + @builds + @machines;
 ok(%made && !@nowhere, 'each quirk is on a machine') or diag("@nowhere");
-ok(!system("make -s -j2 BUILD=$build/$_->[0] $_->[1] </dev/null"), "builds with $_->[1]")
+# Ring 3's part is the same in all.
+ok(!system("mkdir -p $build/$_->[0]; cp -rpu $build/dll $build/$_->[0] && "
+               . "make -s -j2 BUILD=$build/$_->[0] $_->[1] </dev/null"), "builds with $_->[1]")
     for @builds;
 my @waiting = @machines;
 for my $machine (@machines) {

@@ -230,29 +230,33 @@ copy("$build/mutants/base");
 # What nobody will debug is linked in half the time.
 system("find $build/mutants/base/$build -name '*.o' ! -path '*/dll/*' -print0 |"
         . ' xargs -0 strip -g -p') == 0 or die 'strip';
-my @results;
+# Each job takes the next that nobody has taken.
+pipe my $next, my $numbers or die "pipe: $!";
+pipe my $results, my $result or die "pipe: $!";
+$result->autoflush(1);
 for my $job (0 .. $jobs - 1) {
     my $folder = "$build/mutants/$job";
     system('cp', '-a', "$build/mutants/base", $folder) == 0 or die "cannot copy to $folder";
-    pipe my $read, my $write or die "pipe: $!";
-    my $pid = fork // die "fork: $!";
-    if (!$pid) {
-        close $read;
-        $write->autoflush(1);
-        for my $n (grep { $_ % $jobs == $job } 0 .. $#mutants) {
-            my $since = time - 1;
-            printf $write "%s\n", try_one($folder, $mutants[$n]);
-            restore($folder, $since, $mutants[$n][$n < @hand ? 3 : 1]);
-        }
-        exit 0;
+    next if fork // die "fork: $!";
+    close $numbers;
+    while (sysread $next, my $number, 4) {
+        my ($n, $since) = (unpack('N', $number), time - 1);
+        printf $result "%d %s\n", $n, try_one($folder, $mutants[$n]);
+        restore($folder, $since, $mutants[$n][$n < @hand ? 3 : 1]);
     }
-    close $write;
-    $results[$job] = $read;
+    exit 0;
 }
+close $result;
+syswrite $numbers, pack 'N', $_ for 0 .. $#mutants;
+close $numbers;
+my %said;
 
 my (%all, %noticed, @unnoticed);
 for my $n (0 .. $#mutants) {
-    chomp(my $said = readline($results[$n % $jobs]) // 'BROKEN nothing');
+    while (!exists $said{$n} && defined(my $line = readline $results)) {
+        $said{$1} = $2 if $line =~ /^(\d+) (.*)/;
+    }
+    my $said = $said{$n} // 'BROKEN nothing';
     if ($n < @hand) {
         my ($name, $clause, $machine, $file, undef, undef, $crash) = @{ $mutants[$n] };
         ok($said =~ /^noticed/ || ($crash && $said =~ /^crashed/), "[$clause] $name: $said")
