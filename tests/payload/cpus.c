@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Starts the machine's second CPU in each way, again and again, and says in which state it begins.
  * tests/transparent compares that with what the same image says on plain QEMU. With a word on the
- * command line: "count", both CPUs count what they execute; "self", it does INIT to itself; "odd",
- * it sends by an instruction that nobody sends by; "far", it reads where no memory can be. */
+ * command line: "each", it only starts the other; "count", both CPUs count what they execute;
+ * "self", it does INIT to itself; "odd", it sends by an instruction that nobody sends by; "far", it
+ * reads where no memory can be. */
 #include "tests/payload/guest.h"
 
 extern volatile struct {
@@ -189,7 +190,7 @@ static void interrupt_each_way(uint32_t other)
     for (unsigned turn = 0; turn < 2; turn++) { /* the second INIT comes in an NMI's handler */
         takes = false;
         begin(other, take_interrupts);
-        while (!takes)
+        for (unsigned k = 0; k < PATIENCE && !takes; k++)
             asm volatile("pause");
         for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
             nmi_stays = turn == 0 && i == sizeof ways / sizeof *ways - 1;
@@ -351,6 +352,7 @@ void payload_main(uint32_t magic, uint32_t info)
     case 'c': count_both(1); break;
     case 's': send_to(0, move_register, INIT); break;
     case 'o': or_command(); break;
+    case 'e': start_each_way(1); break;
     case 'f': read_at(600); break;
     default:
         for (unsigned mode = 0; mode < 3; mode++) {
