@@ -55,7 +55,8 @@ my @rooms = (
     ['kernel/init', 'pmu_pmi*', 'programs.t'],
     ['kernel/user', 'handling*,exceptions*,synch*,etw_win32*,etw_input*,tp_read*,ring3*,'
      . 'service_fuzz.exports', 'programs.t'],
-    ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*'],
+    ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*',
+     'programs.t pe/exact.c'],
     ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*'],
     ['pmu/virt', 'vpmu*,pmu_*', 'blocks.t', 'transparent.t'],
     ['pmu', 'pmu_*,event_tables*,diagnosis*,kinds*,codes*'],

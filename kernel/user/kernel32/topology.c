@@ -212,7 +212,7 @@ WINBOOL WINAPI GetLogicalProcessorInformation(PSYSTEM_LOGICAL_PROCESSOR_INFORMAT
     for (DWORD i = 0; i < count; i++)
         emit_plain(&o, 1ull << i, RelationProcessorCore, NULL);
     for (unsigned n = 0; n < cache_count; n++)
-        for (DWORD i = 0; i < count; i += caches[n].shared < 64 ? caches[n].shared : 64)
+        for (DWORD i = 0; i < count; i += caches[n].shared)
             emit_plain(&o, part(own.Group, first + i, caches[n].shared).Mask, RelationCache,
                        &caches[n].is);
     emit_plain(&o, all.Mask, RelationNumaNode, NULL);

@@ -38,7 +38,7 @@ VOID NTAPI RtlSetBits(PRTL_BITMAP BitMapHeader, ULONG StartingIndex, ULONG Numbe
 
 static BOOLEAN are_bits(const RTL_BITMAP *map, ULONG start, ULONG length, ULONG wanted)
 {
-    bool within = length && start < map->SizeOfBitMap && length <= map->SizeOfBitMap - start;
+    bool within = length && (ULONG64)start + length <= map->SizeOfBitMap;
     for (ULONG i = start; within && length; length--, i++)
         within = (map->Buffer[i / 32] >> i % 32 & 1) == wanted;
     return within;
