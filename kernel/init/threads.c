@@ -167,13 +167,13 @@ static void print_thread(const struct thread *t)
     char line[LINE_MAX];
     struct moment m;
     look_at(t, &m);
-    size_t n = put_state(line, sizeof line, &m);
+    const size_t state = put_state(line, sizeof line, &m);
+    size_t n = state;
     if (m.state != THREAD_RUNNING)
         n += put_driver_place(line + n, sizeof line - n, t);
     if (t->process)
         n += put_user_place(line + n, sizeof line - n, t);
-    if (t->process || m.state == THREAD_RUNNING || driver_at((uint64_t)t->argument) ||
-        n > sizeof ", in ")
+    if (t->process || m.state == THREAD_RUNNING || driver_at((uint64_t)t->argument) || n > state)
         print("# thread %u (%s) %s\n", t->id, t->name, line);
 }
 

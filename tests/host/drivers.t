@@ -210,8 +210,8 @@ for ('', ",$aligned") {
           qr/^tries 11 110 110, copied 8, own cookie\nmsvc_driver goes\n# PASS/m);
 }
 
-# What hangs says where each thread is and what it waits for; a driver's loop at DISPATCH_LEVEL is a
-# bug check.
+# What hangs says where each thread is and what it waits for, of the kernel's own nothing; a
+# driver's loop at DISPATCH_LEVEL is a bug check.
 for my $way (
     ['loop', 1, qr/^# FAIL bug check 0x00000133 DPC_WATCH.* in loop\.sys\+0x\w+: too long /m],
     ['stuck', 124, qr/^# thread \d+ \(stuck\.sys\) waits for an event, in stuck\.sys\+0x\w+$/m],
@@ -220,8 +220,9 @@ for my $way (
         )in keep\.sys.*, called by bad\.exe!bad_request/m,
      'PROGRAM=tests/programs/bad.c PROGRAM_ARGS=request']) {
     my ($name, $want, $pattern, $words) = @$way;
-    check(($words // '') . ' DRIVER=' . bad_driver($name) . ' PMU=none TIMEOUT=3', $want,
-          $pattern);
+    my $output = check(($words // '') . ' DRIVER=' . bad_driver($name) . ' PMU=none TIMEOUT=3',
+                       $want, $pattern) // next;
+    is(scalar(() = $output =~ /^# thread /mg), $want == 124, "$name: one thread is named");
 }
 
 # Files that are no drivers: one line, and nothing is started, no program either.
