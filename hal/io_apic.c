@@ -45,8 +45,8 @@ static unsigned mask_lines(uint32_t base)
 void io_apic_mask(const uint32_t *addresses, unsigned count)
 {
     unsigned open = 0;
-    for (unsigned i = 0; i < count; i++)
-        open += mask_lines(addresses[i]);
+    while (count--)
+        open += mask_lines(addresses[count]);
     if (open)
         print("# io apic: firmware had left %u lines open: masked\n", open);
 }

@@ -295,17 +295,17 @@ static NTSTATUS grant(KPROFILE_SOURCE source, struct cpu_set among, struct cpu_s
     uint64_t able = able_on(cpu_set_next(&among, 0), source, new.selects);
     while (g < grants + GRANTS_MAX && g->handle)
         g++;
-    if (!able || g == grants + GRANTS_MAX)
-        return STATUS_DEVICE_BUSY;
-    new.ctr = bit_lowest(able);
-    for_each_cpu(cpu, &among)
-        if (able_on(cpu, source, new.selects) >> new.ctr & 1)
-            cpu_set_add(&new.cpus, cpu);
-    *g = new;
-    NTSTATUS status = hal_counters_claim("profile", g->cpus, PMU_BIT(g->ctr),
-                                         pmi_by_nmi ? noted : overflowed, &g->handle);
-    *granted = g->cpus;
-    return NT_SUCCESS(status) ? status : STATUS_DEVICE_BUSY;
+    if (able && g < grants + GRANTS_MAX) {
+        new.ctr = bit_lowest(able);
+        for_each_cpu(cpu, &among)
+            if (able_on(cpu, source, new.selects) >> new.ctr & 1)
+                cpu_set_add(&new.cpus, cpu);
+        *g = new;
+        hal_counters_claim("profile", g->cpus, PMU_BIT(g->ctr), pmi_by_nmi ? noted : overflowed,
+                           &g->handle);
+        *granted = g->cpus;
+    }
+    return g < grants + GRANTS_MAX && g->handle ? STATUS_SUCCESS : STATUS_DEVICE_BUSY;
 }
 
 /* L: guard. Frees the counters of processors without users. */

@@ -2,8 +2,10 @@
 /* The clock: which of many readings is taken, what is made of counters that lie, stand still or are
  * disturbed, and whether the rates of this machine are right by every counter that it has. */
 #include "hal/apic.h"
+#include "hal/tsc.h"
 #include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"
+#include "tests/harness/printed.h"
 #include "tests/harness/watchdog.h"
 
 #define MHZ UINT64_C(1000000)
@@ -285,6 +287,15 @@ TEST(clock, cpus_agree,
                 CHECK(there >= before && there <= after);
         }
     }
+}
+
+TEST(clock, nothing_to_report, "a CPU alone disagrees with no other's TSC, and nothing says so")
+{
+    if (cpu_count > 1)
+        SKIP("there is another CPU");
+    struct printed before = printed_now();
+    tsc_report();
+    check_printed(before, "");
 }
 
 TEST(clock, begins, "the clock begins at 0, or with the word wrap a second before 2^32 ms")
