@@ -38,6 +38,22 @@ __asm__("in_prologue:\n"
         "add $0x48, %rsp\nmov %rcx, %rax\nmov %rcx, %r10\nsyscall\n"
         "pop %rbx\nret\n.seh_endproc\n");
 
+/* Functions whose data have four parts, of 8 bytes of the stack each, which is the most that the
+ * kernel reads, and five. */
+void in_parts(ULONG64 number);
+void in_more_parts(ULONG64 number);
+#define IN_PARTS(name, first, size)                                                                \
+    name ":\nsub $" size ", %rsp\nmov %rcx, %rax\nmov %rcx, %r10\nsyscall\nnop\n"                  \
+         "add $" size ", %rsp\nret\n1:\n"                                                          \
+         ".section .pdata, \"dr\"\n.rva " name ", 1b, " first "\n.text\n"
+#define PART(name, next)                                                                           \
+    name ": .byte 0x21, 4, 1, 0, 4, 2, 0, 0\n.rva in_parts, in_more_parts, " next "\n"
+__asm__(IN_PARTS("in_parts", "part_2", "0x20")
+            IN_PARTS("in_more_parts", "part_1",
+                     "0x28") ".section .xdata, \"dr\"\n.p2align 2\n" PART("part_1", "part_2")
+                PART("part_2", "part_3") PART("part_3", "part_4")
+                    PART("part_4", "part_5") "part_5: .byte 1, 4, 1, 0, 4, 2, 0, 0\n.text\n");
+
 static NTSTATUS(NTAPI *yield_call)(void);
 static ULONG64 expected[64], wanted[2][64], *bad; /* of deep, of plain */
 static ULONG expected_count, counts[2], matches, half_done, addresses, stacks, longest, from_kernel,
@@ -111,7 +127,8 @@ static void on_stack(const EVENT_RECORD *e)
         }
     /* One of these functions, main, its callers. */
     half_done += count > 2 && count < counts[1] &&
-                 (*at - (ULONG64)in_prologue < 32 || *at - (ULONG64)in_epilogue < 32) &&
+                 (*at - (ULONG64)in_prologue < 32 || *at - (ULONG64)in_epilogue < 32 ||
+                  *at - (ULONG64)in_parts < 64) &&
                  !memcmp(at + 2, wanted[1] + counts[1] - count + 2, (count - 2) * sizeof *at);
 }
 
@@ -210,6 +227,8 @@ int main(void)
     keep(1);
     in_prologue(yield_number());
     in_epilogue(yield_number());
+    in_parts(yield_number());
+    in_more_parts(yield_number()); /* shows itself alone */
     const ULONG64 wrong[] = { 0,
                               8,
                               0x10001,
@@ -235,7 +254,7 @@ int main(void)
            matches + half_done, addresses, cost);
     IS(counts[0] >= DEPTH + 3, 1);
     IS(matches, 2);
-    IS(half_done, 2);
+    IS(half_done, 3);
     IS(from_kernel, 0x400 / 8);
     IS(shown, 0);
     IS(addresses >= 16, 1);

@@ -128,6 +128,43 @@ static void files(void)
     IS(WriteConsoleW(out, L"wide\n", 5, &n, NULL) && n == 5, 1);
 }
 
+/* While a thread begins, nobody else changes or looks at the libraries: the calls wait. */
+static volatile LONG slowly, begun;
+static HANDLE begins;
+static void NTAPI on_thread(PVOID image, DWORD reason, PVOID unused)
+{
+    if (reason != DLL_THREAD_ATTACH || !slowly)
+        return;
+    begun = 0;
+    SetEvent(begins);
+    Sleep(5);
+    begun = 1;
+}
+static PIMAGE_TLS_CALLBACK callback __attribute__((section(".CRT$XLM"), used)) = on_thread;
+
+static DWORD WINAPI nothing(LPVOID unused) { return 0; }
+
+static void loader_waits(void)
+{
+    HMODULE library = NULL;
+    begins = CreateEventA(NULL, FALSE, FALSE, NULL);
+    for (unsigned call = 0; call < 4; call++) {
+        slowly = 1;
+        HANDLE thread = CreateThread(NULL, 0, nothing, NULL, 0, NULL);
+        IS(WaitForSingleObject(begins, 60000), WAIT_OBJECT_0);
+        slowly = 0;
+        switch (call) {
+        case 0: library = LoadLibraryA("advapi32.dll"); break;
+        case 1: IS(GetModuleHandleA("advapi32.dll") == library, 1); break;
+        case 2: IS(GetProcAddress(library, "StartTraceW") != NULL, 1); break;
+        default: IS(FreeLibrary(library), TRUE);
+        }
+        IS(begun, 1);
+        IS(end_of(thread), 0);
+    }
+    CloseHandle(begins);
+}
+
 static DWORD WINAPI leave(LPVOID library) { FreeLibraryAndExitThread(library, 9); }
 
 static void rest(void)
@@ -169,5 +206,6 @@ int main(void)
     locale();
     files();
     rest();
+    loader_waits();
     return check_result();
 }
