@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that requests to a device queue to their thread: ReadFileEx, WriteFileEx and the routines
- * of NtReadFile, NtWriteFile and NtDeviceIoControlFile, against device_driver.c. */
+ * of NtReadFile, NtWriteFile and NtDeviceIoControlFile, against device_driver.c; and what requests
+ * leave behind. */
 #include "nt.h"
 #include <string.h>
 #include "device.h"
 
 #define APCS 120
+#define UNKNOWN CODE(0xbff, BUFFERED, 0)
+#define REQUESTS 64 /* of 100 bytes each, more than a page */
 
 NTSTATUS NTAPI NtReadFile(HANDLE, HANDLE, PIO_APC_ROUTINE, PVOID, PIO_STATUS_BLOCK, PVOID, ULONG,
                           PLARGE_INTEGER, PULONG);
@@ -225,6 +228,40 @@ static void check_end(void)
     CloseHandle(thread);
 }
 
+/* --- What requests leave of the kernel's memory, those that fail too: nothing. --- */
+
+static void request_often(void)
+{
+    static char text[3000];
+    DWORD n;
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        DeviceIoControl(file, ECHO, text, sizeof text, text, sizeof text, &n, NULL);
+        DeviceIoControl(file, ECHO, NULL, 1, text, sizeof text, &n, NULL);
+        DeviceIoControl(file, ECHO, text, sizeof text, NULL, 1, &n, NULL);
+        DeviceIoControl(file, SUM, text, sizeof text, text, sizeof text, &n, NULL);
+        DeviceIoControl(file, FILL, text, sizeof text, NULL, 1, &n, NULL);
+        DeviceIoControl(file, COPY, text, sizeof text, text, sizeof text, &n, NULL);
+        DeviceIoControl(file, UNKNOWN, text, sizeof text, text, sizeof text, &n, NULL);
+        CloseHandle(CreateFileA("\\\\.\\Plain", GENERIC_READ, 0, NULL, OPEN_EXISTING, 0, NULL));
+        CreateFileA("\\\\.\\Plain\\x", GENERIC_READ, 0, NULL, OPEN_EXISTING, 0, NULL);
+    }
+}
+
+static ULONGLONG available(void)
+{
+    MEMORYSTATUSEX m = { .dwLength = sizeof m };
+    GlobalMemoryStatusEx(&m);
+    return m.ullAvailPhys;
+}
+
+static void check_memory(void)
+{
+    request_often(); /* what is kept for the next ones */
+    ULONGLONG before = available();
+    request_often();
+    IS(available(), before);
+}
+
 int main(void)
 {
     file =
@@ -235,6 +272,7 @@ int main(void)
     check_room();
     check_wrong_routine();
     check_end();
+    check_memory();
     CloseHandle(file);
     return check_result();
 }
