@@ -43,7 +43,7 @@ $ENV{TIMEOUT} = 120; # a host may be busy
 
 # What looks first at a line of which files, on the first two machines; what looks last.
 my @rooms = (
-    ['boot', 'boot_info*,multiboot_1*,smp*'],
+    ['boot', 'boot_info*,multiboot_1*,smp*', 'transparent.t', 'linux.t'],
     ['kernel/base', 'locks*,irql*,smp*,traps*,sched*,etw_export*'],
     ['kernel/mm', 'vm*,phys*,memory*,process*'],
     ['kernel/console', 'codes*'],
