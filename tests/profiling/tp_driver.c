@@ -6,22 +6,18 @@
 #include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
-/* A process that has configured a counter. */
-static struct runner start_holder(void)
+static struct runner start_ready(void (*function)(uint64_t), uint64_t argument)
 {
-    struct runner r = start_on(user_driver_hold, 0, SMP_ALL);
+    struct runner r = start_on(function, argument, SMP_ALL);
     if (r.thread)
         peek_wait(r.process, &user_state, 1);
     return r;
 }
 
-static struct runner start_profiled(void (*function)(uint64_t))
-{
-    struct runner r = start_on(function, 1, SMP_ALL);
-    if (r.thread)
-        peek_wait(r.process, &user_state, 1);
-    return r;
-}
+/* A process that has configured a counter. */
+static struct runner start_holder(void) { return start_ready(user_driver_hold, 0); }
+
+static struct runner start_profiled(void (*function)(uint64_t)) { return start_ready(function, 1); }
 
 static void nothing_configured(void)
 {
@@ -50,6 +46,18 @@ TEST(tp_driver, second_process,
         CHECK_STATUS(user_run(user_driver_set, STATUS_SUCCESS), STATUS_SUCCESS);
         CHECK_EQ(hal_counters_available(SMP_ALL), before);
     }
+}
+
+TEST(tp_driver, given_back,
+     "a process that gave its counters back lets another configure, although it goes on")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t before = hal_counters_available(SMP_ALL);
+    struct runner former = start_ready(user_driver_hold, 1);
+    REQUIRE(former.thread != NULL);
+    CHECK_EQ(hal_counters_available(SMP_ALL), before);
+    CHECK_OK(user_run(user_driver_set, STATUS_SUCCESS));
+    end_by_force(former.process, former.thread);
 }
 
 /* Each CPU: there is nobody to whom a wrap is reported. */

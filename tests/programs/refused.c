@@ -70,6 +70,8 @@ int main(void)
     is(read(profile, 2, &by_kernel), STATUS_INVALID_PARAMETER_3, "version");
     by_kernel.Size = 1;
     is(read(profile, 2, &by_kernel), STATUS_INVALID_BUFFER_SIZE, "size");
+    by_kernel.Size = sizeof by_kernel + 1;
+    is(read(profile, 2, &by_kernel), STATUS_INVALID_BUFFER_SIZE, "a size too large");
     is(read(profile, 2, NULL), STATUS_ACCESS_VIOLATION, "no data");
     is((NTSTATUS)DisableThreadProfiling(profile), ERROR_SUCCESS, "disable");
     by_kernel = (PERFORMANCE_DATA){ .Size = sizeof by_kernel, .Version = PERFORMANCE_DATA_VERSION };
