@@ -134,7 +134,7 @@ run_is("PMU=intel-v4 SMP=2 $cpus=odd", 99, qr/^# vpmu: CPU 0: writes the local A
 run_is("PMU=intel-v4 SMP=2 $cpus=far", 99,
        qr/^# vpmu: CPU 0: accesses a physical address beyond /m, 'an access at 600 GB');
 run_is("PMU=amd-v2,step SMP=2 $cpus=each", 0,
-       qr/^# vpmu: the CPU with APIC id 1 does not start: stepping\s*\nto one: began 0 .*\n/m,
+       qr/^# vpmu: the CPU with APIC id 1 does not start: stepping\s*\n.*\nto one: began 0 /m,
        'no other CPU where all is stepped');
 
 # What a guest does that ends its processor ends the guest, by name: code at 2 MiB.
