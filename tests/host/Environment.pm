@@ -12,6 +12,18 @@ my @VARIABLES = qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIME
 # Deletes the variables of make and of tests/run, and these.
 sub forget { delete @ENV{ @VARIABLES, @_ } }
 
+# A folder of its own begins with the kernel that is built already.
+sub begin
+{
+    my ($build) = @_;
+    my $from = $ENV{BUILD} // 'build';
+    return if $build eq $from;
+    my $parts = join ' ', map { "$from/$_" }
+        qw(boot hal kernel pmu tests dll layout.inc ring3.o ntpmu.*);
+    system("make -s BUILD=$from && mkdir -p $build && cp -rpu $parts $build") == 0
+        or die "cannot begin $build";
+}
+
 # Makes PROGRAM= and DRIVER= of these words; an image needs the kernel alone. Not again what was
 # last made under its name of the same text. What make says if it fails.
 my %made;
@@ -25,6 +37,7 @@ sub make
         $text{"$build $name"} = join '', "$_\n", -f $_ ? Text::lines($_) : rand;
     }
     return '' if $made{$build} && !grep { ($made{$_} // '') ne $text{$_} } keys %text;
+    begin($build) if !$made{$build};
     my $said = `make -s BUILD=$build $words 2>&1 </dev/null`;
     return $said || 'make fails' if $?;
     %made = (%made, $build => 1, %text);
