@@ -287,15 +287,22 @@ static uint64_t able_on(unsigned cpu, KPROFILE_SOURCE source, uint64_t selects[P
            hal_counters_available(cpu_set_one(cpu));
 }
 
+static struct grant *free_grant(void)
+{
+    for (struct grant *g = grants; g < grants + GRANTS_MAX; g++)
+        if (!g->handle)
+            return g;
+    return NULL;
+}
+
 /* L: guard. Claims a counter of the first processor, and the same counter on each other processor
  * where it is free and can count the source. */
 static NTSTATUS grant(KPROFILE_SOURCE source, struct cpu_set among, struct cpu_set *granted)
 {
-    struct grant new = { .source = source }, *g = grants;
+    struct grant new = { .source = source };
     uint64_t able = able_on(cpu_set_next(&among, 0), source, new.selects);
-    while (g < grants + GRANTS_MAX && g->handle)
-        g++;
-    if (able && g < grants + GRANTS_MAX) {
+    struct grant *g = able ? free_grant() : NULL;
+    if (g) {
         new.ctr = bit_lowest(able);
         for_each_cpu(cpu, &among)
             if (able_on(cpu, source, new.selects) >> new.ctr & 1)
@@ -305,7 +312,7 @@ static NTSTATUS grant(KPROFILE_SOURCE source, struct cpu_set among, struct cpu_s
                            &g->handle);
         *granted = g->cpus;
     }
-    return g < grants + GRANTS_MAX && g->handle ? STATUS_SUCCESS : STATUS_DEVICE_BUSY;
+    return g && g->handle ? STATUS_SUCCESS : STATUS_DEVICE_BUSY;
 }
 
 /* L: guard. Frees the counters of processors without users. */

@@ -23,7 +23,7 @@ enum { INIT = 5, STARTUP = 6 };
 enum { TO_ONE, TO_SELF, TO_ALL, TO_OTHERS };
 #define TO_ANY 0xffu /* the destination that all have */
 #define FAULT_WRITE 2u
-#define OPERAND_MOST 8u
+#define OPERAND_MOST 8u            /* bytes, of stores_operand() */
 #define CR0_AFTER_INIT 0x60000010u /* caches off, ET */
 #define REAL_CODE 0x9bu
 #define REAL_DATA 0x93u

@@ -12,15 +12,14 @@ my @VARIABLES = qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIME
 # Deletes the variables of make and of tests/run, and these.
 sub forget { delete @ENV{ @VARIABLES, @_ } }
 
-# A folder of its own begins with the kernel that is built already.
+# Another build's folder begins with these parts, which are the same there: make makes only the rest.
 sub begin
 {
-    my ($build) = @_;
+    my ($build, @parts) = @_;
     my $from = $ENV{BUILD} // 'build';
     return if $build eq $from;
-    my $parts = join ' ', map { "$from/$_" }
-        qw(boot hal kernel pmu tests dll layout.inc ring3.o ntpmu.*);
-    system("make -s BUILD=$from && mkdir -p $build && cp -rpu $parts $build") == 0
+    system("make -s BUILD=$from </dev/null && mkdir -p $build && "
+            . "cp -rpu @{[map { qq($from/$_) } @parts]} $build") == 0
         or die "cannot begin $build";
 }
 
@@ -37,7 +36,8 @@ sub make
         $text{"$build $name"} = join '', "$_\n", -f $_ ? Text::lines($_) : rand;
     }
     return '' if $made{$build} && !grep { ($made{$_} // '') ne $text{$_} } keys %text;
-    begin($build) if !$made{$build};
+    begin($build, qw(boot hal kernel pmu tests dll layout.inc ring3.o ntpmu.elf ntpmu.bin))
+        if !$made{$build};
     my $said = `make -s BUILD=$build $words 2>&1 </dev/null`;
     return $said || 'make fails' if $?;
     %made = (%made, $build => 1, %text);

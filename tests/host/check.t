@@ -10,6 +10,7 @@ use File::Find;
 use FindBin '$Bin';
 use lib $Bin;
 use Contract;
+use Environment;
 use Facts;
 use Mutants;
 use Rooms;
@@ -326,9 +327,8 @@ my $make = 'make --no-print-directory -s -j2';
 sub check_gcc { holds('gcc builds without a warning', failure($make)) }
 sub check_clang
 {
-    holds('clang builds without a warning', # but ring 3, which mingw-w64 builds
-          failure("mkdir -p $gcc/clang && cp -rpu $gcc/dll $gcc/clang && "
-                  . "$make BUILD=$gcc/clang CC=clang"));
+    Environment::begin("$gcc/clang", 'dll'); # mingw-w64 builds ring 3
+    holds('clang builds without a warning', failure("$make BUILD=$gcc/clang CC=clang"));
 }
 
 sub check_cppcheck

@@ -75,8 +75,8 @@ TEST(debug_registers, watched,
     }
 }
 
-/* How far the branch before the last exception in the thread's context is from its own: 1 where it
- * is that, 0 if there is none. */
+/* Where the thread's context has the branch before the last exception. 1: at the thread's own fault;
+ * 0: nowhere; else how far from that fault. */
 static uint64_t exception_at(unsigned cpu, uint64_t dr7)
 {
     uint64_t values[4] = { 0 };

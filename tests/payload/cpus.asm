@@ -8,27 +8,12 @@ APIC_TPR equ 0xfee00080
 
 section .bss align=16
 global began, go_on
-began:                                  ; of the last CPU that began: struct began of cpus.c
-.dx:    resd 1
-.cr0:   resd 1
-.cr4:   resd 1
-.efer:  resd 1
-.di:    resd 1
-.dr7:   resd 1
-.debugctl: resd 1
-.nmis:  resd 1
-.flags: resd 1
-.sp:    resd 1
-.cs:    resw 1
-.ds:    resw 1
-.gdt:   resw 4
-.idt:   resw 4
-.count: resd 1
 go_on:  resq 1                          ; what it calls in long mode; 0: it halts, and stays so
         resb 4096
 other_stack_top:
 
 %define AT(label) (LOW + label - other)
+began equ AT(kept)
 
 section .text
 ; void place(void): copies the code; an NMI in real mode comes to it.
@@ -82,7 +67,8 @@ align 8
 low_gdtr:
     dw CODE16 - 1
     dd gdt
-kept:
+align 8
+kept:                                   ; of the last CPU that began: struct began of cpus.c
 .dx:    dd 0
 .cr0:   dd 0
 .cr4:   dd 0
@@ -97,7 +83,7 @@ kept:
 .ds:    dw 0
 .gdt:   dw 0, 0, 0, 0
 .idt:   dw 0, 0, 0, 0
-.end:
+.count: dd 0
 bits 32
 protected:
     mov ax, KDATA
@@ -124,11 +110,7 @@ other_end:
 long_mode_high:
     mov rsp, other_stack_top
     lidt [idtr]
-    mov esi, AT(kept)
-    mov edi, began
-    mov ecx, kept.end - kept
-    rep movsb
-    lock inc dword [began.count]
+    lock inc dword [AT(kept.count)]
     mov rax, [go_on]
     test rax, rax
     jz .stay

@@ -353,7 +353,7 @@ void payload_main(uint32_t magic, uint32_t info)
     case 's': send_to(0, move_register, INIT); break;
     case 'o': or_command(); break;
     case 'e': start_each_way(1); break;
-    case 'f': read_at(600); break;
+    case 'f': read_at(512); break;
     default:
         for (unsigned mode = 0; mode < 3; mode++) {
             start_counter(mode);

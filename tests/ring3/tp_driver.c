@@ -20,11 +20,11 @@ static ULONG configured_counters(ULONG64 *selector)
     return count;
 }
 
-void user_driver_hold(uint64_t until_ready)
+void user_driver_hold(uint64_t give_back)
 {
     CHECK_STATUS(set_configuration(1), STATUS_SUCCESS);
     CHECK_EQ(configured_counters(&user_handle), 1);
-    if (until_ready)
+    if (give_back)
         CHECK_STATUS(set_configuration(0), STATUS_SUCCESS);
     __atomic_store_n(&user_state, 1, __ATOMIC_RELEASE);
     Sleep(INFINITE);
