@@ -12,7 +12,7 @@ my @VARIABLES = qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIME
 # Deletes the variables of make and of tests/run, and these.
 sub forget { delete @ENV{ @VARIABLES, @_ } }
 
-# Another build's folder begins with these parts, which are the same there: make makes only the rest.
+# Another build begins with these parts, which are the same there: make makes only the rest.
 sub begin
 {
     my ($build, @parts) = @_;

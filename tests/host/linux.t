@@ -132,7 +132,7 @@ run_is("PMU=intel-v4 SMP=2 $cpus=self", 99, qr/^# vpmu: CPU 0: INIT of the boot 
 run_is("PMU=intel-v4 SMP=2 $cpus=odd", 99, qr/^# vpmu: CPU 0: writes the local APIC's registers /m,
        'a command by OR');
 run_is("PMU=intel-v4 SMP=2 $cpus=far", 99,
-       qr/^# vpmu: CPU 0: accesses a physical address beyond /m, 'the first access beyond the maps');
+       qr/^# vpmu: CPU 0: accesses a physical address beyond /m, 'the first address beyond');
 run_is("PMU=amd-v2,step SMP=2 $cpus=each", 0,
        qr/^# vpmu: the CPU with APIC id 1 does not start: stepping\s*\n.*\nto one: began 0 /m,
        'no other CPU where all is stepped');
