@@ -129,8 +129,8 @@ run_is("PMU=$_ SMP=4 $cpus=count", 0, qr/^$counted\s*$/m, "$_: two CPUs of a gue
     for qw(intel-v4 amd-v2 alderlake);
 run_is("PMU=intel-v4 SMP=2 $cpus=self", 99, qr/^# vpmu: CPU 0: INIT of the boot CPU: /m,
        'INIT of the boot CPU');
-run_is("PMU=intel-v4 SMP=2 $cpus=odd", 99, qr/^# vpmu: CPU 0: writes the local APIC's registers /m,
-       'a command by OR');
+run_is("PMU=intel-v4 SMP=2 $cpus=$_", 99, qr/^# vpmu: CPU 0: writes the local APIC's registers /m,
+       "a command by OR, $_") for qw(odd near);
 run_is("PMU=intel-v4 SMP=2 $cpus=far", 99,
        qr/^# vpmu: CPU 0: accesses a physical address beyond /m, 'the first address beyond');
 run_is("PMU=amd-v2,step SMP=2 $cpus=each", 0,

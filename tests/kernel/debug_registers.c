@@ -75,7 +75,7 @@ TEST(debug_registers, watched,
     }
 }
 
-/* Where the thread's context has the branch before the last exception. 1: at the thread's own fault;
+/* Where a thread's context has the branch before the last exception. 1: at the thread's own fault;
  * 0: nowhere; else how far from that fault. */
 static uint64_t exception_at(unsigned cpu, uint64_t dr7)
 {

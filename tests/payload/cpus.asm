@@ -11,6 +11,7 @@ global began, go_on
 go_on:  resq 1                          ; what it calls in long mode; 0: it halts, and stays so
         resb 4096
 other_stack_top:
+        resb 24 << 20                   ; over the place where the kernel was
 
 %define AT(label) (LOW + label - other)
 began equ AT(kept)
@@ -121,8 +122,9 @@ long_mode_high:
 
 ; void move_register(uint32_t icr), move_offset(uint32_t icr), move_wide(...): ICR by MOV of a
 ; register, by MOV with an absolute address, by MOV of R15D. void move_number(void): INIT to all
-; others, by MOV of a number. void or_command(void): a write of ICR by OR.
-global move_register, move_offset, move_wide, move_number, or_command
+; others, by MOV of a number. void or_at(uint32_t at): OR of 8 bytes of the
+; local APIC's registers with INIT.
+global move_register, move_offset, move_wide, move_number, or_at
 move_register:
     mov rsi, APIC_ICR
     mov [rsi], edi
@@ -144,9 +146,10 @@ move_number:
     mov rsi, APIC_ICR
     mov dword [rsi], 0xc4500
     ret
-or_command:
-    mov rsi, APIC_ICR
-    or dword [rsi], 0x4000
+or_at:
+    mov esi, edi
+    mov rax, 0x450000004500
+    or [rsi], rax
     ret
 
 ; uint32_t change_priority(void): the task priority after OR, XCHG, ADD and INC of it in memory.

@@ -2,8 +2,9 @@
 /* Starts the machine's second CPU in each way, again and again, and says in which state it begins.
  * tests/transparent compares that with what the same image says on plain QEMU. With a word on the
  * command line: "each", it only starts the other; "count", both CPUs count what they execute;
- * "self", it does INIT to itself; "odd", it sends by an instruction that nobody sends by; "far", it
- * reads where no memory can be. */
+ * "self", it does INIT to itself; "odd" and "near", it writes the end of ICR, or what comes before
+ * ICR and a part of it, by an instruction that nobody sends by; "far", it reads where no memory can
+ * be. */
 #include "tests/payload/guest.h"
 
 extern volatile struct {
@@ -15,7 +16,7 @@ extern void (*volatile go_on)(void);
 extern uint64_t pml4[];
 void place(void);
 void move_register(uint32_t icr), move_offset(uint32_t icr), move_wide(uint32_t icr);
-void move_number(void), or_command(void);
+void move_number(void), or_at(uint32_t at);
 uint32_t change_priority(void);
 void loops(uint64_t n);
 
@@ -351,7 +352,8 @@ void payload_main(uint32_t magic, uint32_t info)
     switch (read_word(info)) {
     case 'c': count_both(1); break;
     case 's': send_to(0, move_register, INIT); break;
-    case 'o': or_command(); break;
+    case 'o': or_at(0xfee0030c); break;
+    case 'n': or_at(0xfee002fc); break;
     case 'e': start_each_way(1); break;
     case 'f': read_at(512); break;
     default:

@@ -284,6 +284,10 @@ static void bits(void)
     IS(are_set(&map, 32, 0xffffffff), FALSE);
     IS(are_clear(&map, 0, 30), TRUE);
     IS(are_clear(&map, 0, 31), FALSE);
+    ULONG *last = (ULONG *)((char *)VirtualAlloc(NULL, 4096, MEM_COMMIT, PAGE_READWRITE) + 4088);
+    last[0] = last[1] = 0xffffffff;
+    BITS whole = { 64, last };
+    IS(are_set(&whole, 32, 0xffffffff), FALSE); /* it does not read beyond the page */
     set(&map, 0, 1);
     IS(are_clear(&map, 0, 1) || !are_set(&map, 0, 1) || are_set(&map, 0, 2), FALSE);
 }
