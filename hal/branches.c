@@ -99,7 +99,7 @@ unsigned hal_branches_take(struct hal_branch list[HAL_BRANCHES_MAX])
     struct pmu_branch all[PMU_BRANCHES_MAX];
     unsigned depth = pmu_branches_read(of_this_cpu(), all), n = 0;
     for (unsigned i = 0; i < depth; i++)
-        if (all[i].from || all[i].to)
+        if (all[i].from)
             list[n++] = (struct hal_branch){ all[i].from, all[i].to };
     pmu_branches_clear(of_this_cpu());
     return n;

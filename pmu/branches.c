@@ -4,6 +4,7 @@
  * take a write and forget it. A CPU that does not keep the bit that records has no list. Sources:
  * SDM volume 3, "Last Branch, Interrupt, and Exception Recording" and "Last Branch Records"; AMD64
  * APM volume 2, "Debug and Performance Resources". */
+#include "kernel/base/string.h"
 #include "pmu/branches.h"
 
 #define MSR_PERF_CAPABILITIES 0x345
@@ -22,7 +23,6 @@
 #define ARCH_DEPTH 0x14cf /* a write empties the list */
 #define MISPREDICTED (1ul << 63)
 #define AMD_VALID (1ul << 63) /* of TO */
-#define AMD_SPECULATIVE (1ul << 62)
 
 static bool can_read(uint32_t msr)
 {
@@ -135,18 +135,15 @@ struct pmu_gate pmu_branches_gate(const struct pmu_branches *b, uint32_t hidden)
                               0 };
 }
 
+/* An entry that begins nowhere is empty, whatever the other registers keep. */
 void pmu_branches_clear(const struct pmu_branches *b)
 {
     if (b->form == PMU_BRANCHES_ARCH) {
         wrmsr(ARCH_DEPTH, rdmsr(ARCH_DEPTH));
         return;
     }
-    for (unsigned i = 0; i < b->depth * b->stride; i += b->stride) {
+    for (unsigned i = 0; i < b->depth * b->stride; i += b->stride)
         wrmsr(b->from + i, 0);
-        wrmsr(b->to + i, 0);
-        if (b->info)
-            wrmsr(b->info + i, 0);
-    }
 }
 
 /* 48 bits of an address, or AMD's 58, with their sign: above them some formats have flags. */
@@ -156,33 +153,46 @@ static uint64_t address_of(const struct pmu_branches *b, uint64_t value)
     return (uint64_t)((int64_t)(value << unused) >> unused);
 }
 
-/* AMD: an entry of a path that was not taken after all, which is none. */
-static bool is_wrong_path(const struct pmu_branches *b, uint64_t to)
+/* Entry n, the newest is 0. False: it is empty, and so is each older one. All 0: it is AMD's, of a
+ * path that was not taken after all. */
+static bool read_entry(const struct pmu_branches *b, unsigned top, unsigned n, struct pmu_branch *e)
 {
-    return b->form == PMU_BRANCHES_AMD && to & AMD_SPECULATIVE && !(to & AMD_VALID);
+    uint32_t i = (b->top ? (top - n) % b->depth : n) * b->stride;
+    uint64_t from = rdmsr(b->from + i);
+    if (!from)
+        return false;
+    uint64_t to = rdmsr(b->to + i);
+    *e = (struct pmu_branch){ 0 };
+    if (b->form == PMU_BRANCHES_AMD && !(to & AMD_VALID))
+        return true;
+    uint64_t flags = b->info ? rdmsr(b->info + i) : b->form == PMU_BRANCHES_OLD ? 0 : from;
+    *e = (struct pmu_branch){ address_of(b, from), address_of(b, to), flags & MISPREDICTED };
+    return true;
 }
 
-static struct pmu_branch read_branch(const struct pmu_branches *b, uint32_t i, uint64_t to)
+static bool is_readable(const struct pmu_branches *b)
 {
-    uint64_t from = rdmsr(b->from + i);
-    uint64_t flags = b->info ? rdmsr(b->info + i) : b->form == PMU_BRANCHES_OLD ? 0 : from;
-    if (b->form == PMU_BRANCHES_AMD && !(to & AMD_VALID))
-        return (struct pmu_branch){ 0 };
-    return (struct pmu_branch){ address_of(b, from), address_of(b, to), flags & MISPREDICTED };
+    return b->depth && !(rdmsr(b->control) & b->enable);
+}
+
+static unsigned newest(const struct pmu_branches *b)
+{
+    return b->top ? (unsigned)rdmsr(b->top) : 0;
 }
 
 unsigned pmu_branches_read(const struct pmu_branches *b, struct pmu_branch list[PMU_BRANCHES_MAX])
 {
-    unsigned top = b->top ? (unsigned)rdmsr(b->top) : 0, kept = 0;
-    if (!b->depth || rdmsr(b->control) & b->enable)
+    if (!is_readable(b))
         return 0;
-    for (unsigned n = 0; n < b->depth; n++) {
-        uint32_t i = (b->top ? (top - n) % b->depth : n) * b->stride;
-        uint64_t to = rdmsr(b->to + i);
-        if (!is_wrong_path(b, to))
-            list[kept++] = read_branch(b, i, to);
-    }
-    return kept;
+    struct pmu_branch entry;
+    unsigned top = newest(b), kept = 0, wrong = 0;
+    memset(list, 0, b->depth * sizeof *list);
+    for (unsigned n = 0; n < b->depth && read_entry(b, top, n, &entry); n++)
+        if (entry.from)
+            list[kept++] = entry;
+        else
+            wrong++;
+    return b->depth - wrong;
 }
 
 uint64_t pmu_branches_watch(const struct pmu_branches *b, bool record, bool step)
@@ -216,16 +226,18 @@ static struct pmu_branch read_pair(uint32_t msr)
     return (struct pmu_branch){ rdmsr(msr), rdmsr(msr + 1), false };
 }
 
+static bool is_below(const struct pmu_branch *e, uint64_t below)
+{
+    return e->from && e->from < below && e->to < below;
+}
+
 struct pmu_branch pmu_branches_last(const struct pmu_branches *b, uint64_t below)
 {
-    struct pmu_branch list[PMU_BRANCHES_MAX];
-    unsigned count = b->depth ? pmu_branches_read(b, list) : b->pair != 0;
-    if (b->pair)
-        list[0] = read_pair(b->pair);
-    for (unsigned n = 0; n < count; n++)
-        if (list[n].from && list[n].from < below && list[n].to < below)
-            return list[n];
-    return (struct pmu_branch){ 0 };
+    struct pmu_branch none = { 0 }, e = b->pair ? read_pair(b->pair) : none;
+    unsigned depth = is_readable(b) ? b->depth : 0, top = newest(b);
+    for (unsigned n = 0; !is_below(&e, below) && n < depth && read_entry(b, top, n, &e); n++)
+        continue;
+    return is_below(&e, below) ? e : none;
 }
 
 struct pmu_branch pmu_branches_exception(const struct pmu_branches *b)

@@ -14,6 +14,7 @@
 #define LONG_TICKS 1000000u
 #define LOOP_AT_ONCE 10000u /* iterations: they take many reference cycles */
 #define EXIT_LOOP 5         /* instructions of an iteration, one of which exits */
+#define FEW_EXITS 2u        /* such iterations: in a virtual machine they take long */
 
 void pmu_spread_add(struct pmu_spread *s, int64_t value)
 {
@@ -47,9 +48,9 @@ static int64_t least_count(unsigned ctr, uint64_t select, run_function *run, uin
 /* What one more instruction that exits counts, beyond the other instructions of its iteration. */
 static void measure_exits(struct pmu_spread *s, unsigned ctr, uint64_t select, int64_t others)
 {
-    int64_t before = least_count(ctr, select, pmu_hardware.run_exits, FEW);
+    int64_t before = least_count(ctr, select, pmu_hardware.run_exits, FEW_EXITS);
     for (unsigned i = 0; i < TRIES; i++) {
-        int64_t now = least_count(ctr, select, pmu_hardware.run_exits, FEW + i + 1);
+        int64_t now = least_count(ctr, select, pmu_hardware.run_exits, FEW_EXITS + i + 1);
         pmu_spread_add(s, now - before - others);
         before = now;
     }

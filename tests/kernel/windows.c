@@ -123,7 +123,7 @@ static void check_pmis(const struct thread *thread, void (*scenario)(void *))
 {
     const struct step_window window = {
         trap_stubs[hal_pmi_is_nmi() ? VECTOR_PMI_NOTED : VECTOR_PMI], NULL, STEP_NMI,
-        test_long() ? 0 : 3, thread
+        test_long() ? 0 : 11, thread
     };
     HANDLE handle;
     pmi.ctr = bit_lowest(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS));

@@ -324,7 +324,8 @@ LAB_TEST(amd_lbr_list, valid, "each entry of AMD's list is valid, and the others
     pmu_branches_clear(b);
     lbr_run(lbr_trap, pmu_branches_gate(b, ALL_CLASSES & ~(1u << PMU_HIDE_IND_CALL)));
     for (unsigned n = 0; n < b->depth; n++)
-        CHECK_EQ(lab_rdmsr(b->to + n * b->stride) >> 63, n == 0);
+        CHECK_EQ(lab_rdmsr(b->from + n * b->stride) != 0, n == 0);
+    CHECK_EQ(lab_rdmsr(b->to) >> 63, 1);
 }
 
 LAB_TEST(amd_lbr_list, pair,
