@@ -33,7 +33,8 @@ static void basic_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
         r[A] = m->signature;
         r[C] &= ~(1u << 15 | 1u << 21 | 1u << 3); /* PDCM, x2APIC, MONITOR */
         r[C] |= 1u << 31;                         /* hypervisor */
-        r[D] &= ~(1u << 21);                      /* DS */
+        r[C] |= virt_quirks.x2apic ? 1u << 21 : 0;
+        r[D] &= ~(1u << 21); /* DS */
         break;
     case 6:
         if (virt_quirks.c1e)
@@ -114,6 +115,8 @@ void virt_cpuid(struct vcpu *v)
     /* OSXSAVE and OSPKE: the guest's CR4, not the host's. */
     if (leaf == 7 && subleaf == 0)
         r[C] = (r[C] & ~(1u << 4)) | (v->vmcb.cr4 & CR4_PKE ? 1u << 4 : 0);
+    if (leaf == 1 && x2apic_is_off(v))
+        r[D] &= ~(1u << 9); /* APIC */
     if (leaf == 1)
         r[C] = (r[C] & ~(1u << 27)) | (v->vmcb.cr4 & CR4_OSXSAVE ? 1u << 27 : 0);
     v->vmcb.rax = r[A];

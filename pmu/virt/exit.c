@@ -122,8 +122,10 @@ static void exit_msr(struct vcpu *v)
         done = true;
     } else if (count_owns(msr)) {
         done = write ? count_wrmsr(v, msr, value) : count_rdmsr(v, msr, &value);
+    } else if (x2apic_owns(msr)) {
+        done = write ? x2apic_wrmsr(v, msr, value) : x2apic_rdmsr(v, msr, &value);
     }
-    if (!done && virt_quirks.ignoremsrs && !count_owns(msr)) {
+    if (!done && virt_quirks.ignoremsrs && !count_owns(msr) && !x2apic_owns(msr)) {
         value = 0;
         done = true;
     }

@@ -71,6 +71,7 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
 {
     set_host_control();
     v->host_apic_id = host_apic_id();
+    x2apic_start(v);
     v->alarm.way_in = UINT64_MAX;
     if (v->number == 0)
         clock_start(v);

@@ -102,12 +102,11 @@ static void start_cpu(struct vcpu *v, uint8_t page)
     v->token.awake = true;
 }
 
-/* Writes ICR's lower half for the guest. What is for none of its CPUs goes nowhere: an NMI would
- * start the firmware's code on a CPU that has not begun. */
-static void send(struct vcpu *v, uint32_t icr)
+/* What is for none of its CPUs goes nowhere: an NMI would start the firmware's code on a CPU that
+ * has not begun. */
+void startup_send(struct vcpu *v, uint32_t one, uint32_t icr)
 {
     unsigned mode = icr >> 8 & 7, reached = 0;
-    uint32_t one = host_apic_read(APIC_ICR2) >> 24;
     for (unsigned i = 0; i < cpu_count; i++) {
         if (!is_meant(v, cpus[i], icr, one))
             continue;
@@ -117,8 +116,8 @@ static void send(struct vcpu *v, uint32_t icr)
         else if (mode == INIT && icr & ICR_ASSERT)
             init_cpu(cpus[i]);
     }
-    if (mode != INIT && mode != STARTUP && (reached || icr & ICR_LOGICAL))
-        host_apic_write(APIC_ICR, icr);
+    if (!plan || (mode != INIT && mode != STARTUP && (reached || icr & ICR_LOGICAL)))
+        host_apic_send(one, icr);
 }
 
 bool startup_is_write(const struct vcpu *v)
@@ -165,7 +164,7 @@ unsigned startup_write(struct vcpu *v)
     if (!length)
         v->step.alone = true;
     else if (at / 16 == APIC_ICR / 16)
-        send(v, value);
+        startup_send(v, host_apic_read(APIC_ICR2) >> 24, value);
     else
         host_apic_write(at, value);
     return length;

@@ -22,5 +22,7 @@ void startup_hosts(struct vcpu *v);
 bool startup_is_write(const struct vcpu *v);
 /* Does it for the guest, and returns the instruction's length; 0: the guest must, in a step. */
 unsigned startup_write(struct vcpu *v);
+/* Sends an interrupt for the guest; one: its destination, where `icr` has no shorthand. */
+void startup_send(struct vcpu *v, uint32_t one, uint32_t icr);
 /* Before an entry: waits for STARTUP after INIT, and begins where it says. */
 void startup_enter(struct vcpu *v);

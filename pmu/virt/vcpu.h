@@ -18,6 +18,7 @@
 #include "pmu/virt/svm.h"
 #include "pmu/virt/token.h"
 #include "pmu/virt/vmcb.h"
+#include "pmu/virt/x2apic.h"
 
 /* What CPUID reports of this CPU (own_leaf.c). */
 struct statistics {
@@ -53,6 +54,7 @@ struct vcpu {
     struct alarm alarm;
     struct token token;
     struct startup startup;
+    struct x2apic x2apic;
     struct firmware firmware;
     struct platform platform;
     struct predictor predictor;

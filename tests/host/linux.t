@@ -127,6 +127,9 @@ my $cpus = "PAYLOAD=$build/cpus.elf PAYLOAD_ARGS";
 my $counted = 'branches 186a4 the same on both 14 TSC back 0 IO-APIC 1 instructions of writes c';
 run_is("PMU=$_ SMP=4 $cpus=count", 0, qr/^$counted\s*$/m, "$_: two CPUs of a guest count")
     for qw(intel-v4 amd-v2 alderlake);
+# By x2APIC, where five access a register.
+run_is("PMU=intel-v4,x2apic SMP=2 $cpus=count", 0, qr/^\Q${\ $counted =~ s{c$}{10}r}\E\s*$/m,
+       'two CPUs of a guest that start by x2APIC count');
 run_is("PMU=intel-v4 SMP=2 $cpus=self", 99, qr/^# vpmu: CPU 0: INIT of the boot CPU: /m,
        'INIT of the boot CPU');
 run_is("PMU=intel-v4 SMP=2 $cpus=$_", 99, qr/^# vpmu: CPU 0: writes the local APIC's registers /m,

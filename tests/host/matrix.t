@@ -54,7 +54,7 @@ my @quirks = qw(
     intel-v5,condchg,ref=5,refrate,tsc=200000 amd-v2,nofence,v2status,v2bits=fault
     intel-v5,smi=1000:500 amd-v2,smi=300:1000,smi3 intel-v4,nmi=100
     intel-v6,hybrid,smalllist,dbends,lbrleft intel-v5,lbrleft amd-ext,lbrleft
-    amd-v2,fused,lbrlost,dbends
+    amd-v2,fused,lbrlost,dbends intel-v5,x2apic=2
 );
 
 # What the named machines are made of.
@@ -199,6 +199,10 @@ my @machines = (
      "PMU=amd-v2,irq3=1,throttle=1 SMP=4 "
      . "TESTS='measured.traps,vpmu_quirks.irq3,vpmu_quirks.no_nmi'", 0, at_least(3, 100)],
     ['intel-v6: its own registers', "PMU=intel-v6 TESTS='vpmu_v6*'", 0, at_least(6, 300)],
+    (map { ["$_->[0], $_->[1] CPU: by x2APIC", "PMU=$_->[0] SMP=$_->[1] TESTS="
+             . "'hal_overflow*,smp*,pmu_pmi*,profile_sampling*,vpmu_quirks.x2apic*'", 0,
+            qr/^# running: $_->[1] CPUs?, x2APIC,/m, at_least(30, 3000)] }
+        ['amd-v2,x2apic', 4], ['intel-v4,x2apic=2', 1]),
     ['no such quirk: there is no PMU, and all quirks are named',
      "PMU=intel-v5,irq4 TESTS='vpmu_quirks*'", 77,
      qr/^# vpmu: no quirk "irq4"; there are .*irq3\[=N\]/m],

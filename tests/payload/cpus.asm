@@ -167,6 +167,25 @@ change_priority:
     mov dword [rsi], 0
     ret
 
+; uint32_t change_by_msr(void): the same of the x2APIC, after writes.
+global change_by_msr
+change_by_msr:
+    mov ecx, 0x808
+    xor edx, edx
+    mov eax, 0x10
+    wrmsr
+    rdmsr
+    mov esi, eax
+    mov eax, 0x24
+    wrmsr
+    rdmsr
+    shl esi, 8
+    or esi, eax
+    xor eax, eax
+    wrmsr
+    mov eax, esi
+    ret
+
 ; void loops(uint64_t n): 2 n instructions, n of them branches
 global loops
 loops:
