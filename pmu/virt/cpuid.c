@@ -33,7 +33,7 @@ static void basic_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
         r[A] = m->signature;
         r[C] &= ~(1u << 15 | 1u << 21 | 1u << 3); /* PDCM, x2APIC, MONITOR */
         r[C] |= 1u << 31;                         /* hypervisor */
-        r[C] |= virt_quirks.x2apic ? 1u << 21 : 0;
+        r[C] |= (virt_quirks.x2apic ? 1u << 21 : 0) | (virt_quirks.deadline ? 1u << 24 : 0);
         r[D] &= ~(1u << 21); /* DS */
         break;
     case 6:

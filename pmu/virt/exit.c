@@ -122,6 +122,11 @@ static void exit_msr(struct vcpu *v)
         done = true;
     } else if (count_owns(msr)) {
         done = write ? count_wrmsr(v, msr, value) : count_rdmsr(v, msr, &value);
+    } else if (deadline_owns(msr)) {
+        if (write)
+            deadline_wrmsr(v, value);
+        value = deadline_rdmsr(v);
+        done = true;
     } else if (x2apic_owns(msr)) {
         done = write ? x2apic_wrmsr(v, msr, value) : x2apic_rdmsr(v, msr, &value);
     }

@@ -7,6 +7,7 @@
 #include "pmu/virt/alarm.h"
 #include "pmu/virt/block_state.h"
 #include "pmu/virt/clock.h"
+#include "pmu/virt/deadline.h"
 #include "pmu/virt/emulate.h"
 #include "pmu/virt/entry.h"
 #include "pmu/virt/firmware.h"
@@ -55,6 +56,7 @@ struct vcpu {
     struct token token;
     struct startup startup;
     struct x2apic x2apic;
+    uint64_t deadline; /* the last that the guest wrote */
     struct firmware firmware;
     struct platform platform;
     struct predictor predictor;

@@ -44,7 +44,8 @@ static void make_msr_map(void)
     static const uint32_t bases[] = { 0, 0xc0000000, 0xc0010000 };
     for (unsigned i = 0; i < 3; i++)
         for (uint32_t n = 0; n < 0x2000; n++)
-            if (count_owns(bases[i] + n) || clock_owns(bases[i] + n) || x2apic_owns(bases[i] + n))
+            if (count_owns(bases[i] + n) || clock_owns(bases[i] + n) || x2apic_owns(bases[i] + n) ||
+                deadline_owns(bases[i] + n))
                 catch_msr(bases[i] + n);
     catch_msr(MSR_EFER);
     catch_msr(MSR_SYSENTER_CS);

@@ -30,6 +30,7 @@ enum {
 };
 #define LVT_LAST (LVT_ERROR - LVT_TIMER) /* as the version reports: there is none for CMCI */
 #define LVT_MASKED (1u << 16)
+#define LVT_DEADLINE (1u << 18) /* the timer's */
 #define LVT_EXTINT 0x700u
 #define LVT_NMI 0x400u
 #define ICR_BUSY (1u << 12)
@@ -56,7 +57,7 @@ static const struct apic_register {
     { 0x10, 0x27, true, false, 0, 0 }, /* ISR, TMR, IRR */
     { 0x28, 0x28, true, true, 0, 0 },  /* errors */
     { ICR, ICR, true, true, 0xcdfff, ICR_BUSY },
-    { LVT_TIMER, LVT_TIMER, true, true, 0x310ff, 0x1000 },
+    { LVT_TIMER, LVT_TIMER, true, true, 0x710ff, 0x1000 },
     { 0x33, 0x34, true, true, 0x117ff, 0x1000 }, /* heat, PMI */
     { LVT_LINT0, LVT_LINT1, true, true, 0x1f7ff, 0x5000 },
     { LVT_ERROR, LVT_ERROR, true, true, 0x110ff, 0x1000 },
@@ -171,7 +172,8 @@ bool x2apic_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
     if (msr == MSR_APIC_BASE)
         return write_base(v, value);
     const struct apic_register *r = find_register(v, n);
-    if (!r || !r->write || value & (n == ICR ? ~r->legal : ~(uint64_t)r->legal))
+    if (!r || !r->write || value & (n == ICR ? ~r->legal : ~(uint64_t)r->legal) ||
+        (n == LVT_TIMER && value & LVT_DEADLINE && !virt_quirks.deadline))
         return false;
     value &= ~(uint64_t)r->ignored;
     if (n == ICR)

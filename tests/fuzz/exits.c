@@ -136,9 +136,12 @@ void guest_try_exit(void)
     g->exit_info1 = g->exit_code == EXIT_MSR ? fuzz_below(2) : fuzz_edge();
     g->exit_info2 = fuzz_edge();
     virt_quirks.x2apic = fuzz_below(2);
+    virt_quirks.deadline = fuzz_below(2);
     v->x2apic.base = fuzz_below(4) << 10;
     if (g->exit_code == EXIT_MSR && virt_quirks.x2apic)
-        v->r.rcx = fuzz_below(16) ? 0x7fc + fuzz_below(0x108) : MSR_APIC_BASE;
+        v->r.rcx = fuzz_below(16)  ? 0x7fc + fuzz_below(0x108)
+                   : fuzz_below(2) ? MSR_TSC_DEADLINE
+                                   : MSR_APIC_BASE;
     if (g->exit_code == EXIT_NPF) { /* a write of the local APIC's registers */
         g->exit_info1 |= 2;
         g->exit_info2 = HOST_APIC + fuzz_below(0x1000);
