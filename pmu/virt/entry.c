@@ -204,8 +204,8 @@ void entry_prepare(struct vcpu *v)
         count_extra(v, v->vmcb.cpl == 3, 1);
     v->run.reentry = false;
     uint64_t slice_end = token_slice(v);
-    if (v->token.parked || v->startup.due)
-        startup_enter(v);
+    if ((v->token.parked || v->startup.due) && startup_enter(v))
+        x2apic_init(v);
     firmware_run(v);
     if (firmware_next(v) < slice_end)
         slice_end = firmware_next(v);

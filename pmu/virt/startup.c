@@ -2,9 +2,9 @@
 /* The other CPUs of a foreign guest. Their hosts start before the guest runs, and wait. In the
  * nested map the local APIC's registers cannot be written; the guest's writes are done for it, but
  * for INIT and STARTUP, which never leave the virtual PMU: they let a host wait, or begin. QEMU 7.2
- * has no nested paging while the guest's paging is off: such a guest must start no CPU. L: the
- * token. Sources: SDM volume 3, "Multiple-Processor Initialization", "Interrupt Command Register",
- * "Processor State After Reset" (the column of INIT). */
+ * has no nested paging while the guest's paging is off: such a guest must start no CPU but by an
+ * x2APIC. L: the token. Sources: SDM volume 3, "Multiple-Processor Initialization", "Interrupt
+ * Command Register", "Processor State After Reset" (the column of INIT). */
 #include "pmu/virt/startup.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
@@ -193,11 +193,13 @@ static void begin_at(struct vcpu *v, uint8_t page)
     asm volatile("mov %0,%%fs\nmov %0,%%gs" : : "r"(SEL_KERNEL_SS)); /* VMRUN does not load them */
 }
 
-void startup_enter(struct vcpu *v)
+bool startup_enter(struct vcpu *v)
 {
     if (v->token.parked)
         token_halt(v);
-    if (v->startup.due)
+    bool begins = v->startup.due;
+    if (begins)
         begin_at(v, v->startup.page);
     v->startup.due = false;
+    return begins;
 }

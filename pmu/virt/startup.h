@@ -24,5 +24,5 @@ bool startup_is_write(const struct vcpu *v);
 unsigned startup_write(struct vcpu *v);
 /* Sends an interrupt for the guest; one: its destination, where `icr` has no shorthand. */
 void startup_send(struct vcpu *v, uint32_t one, uint32_t icr);
-/* Before an entry: waits for STARTUP after INIT, and begins where it says. */
-void startup_enter(struct vcpu *v);
+/* Before an entry: waits for STARTUP after INIT, and begins where it says. Whether it begins. */
+bool startup_enter(struct vcpu *v);

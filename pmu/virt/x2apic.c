@@ -149,6 +149,14 @@ static void reset_registers(bool off)
     }
 }
 
+void x2apic_init(struct vcpu *v)
+{
+    reset_registers(x2apic_is_off(v));
+    if (mode_of(v->x2apic.base) == MSRS)
+        turn_on(v);
+    v->x2apic.icr = 0;
+}
+
 static bool write_base(struct vcpu *v, uint64_t value)
 {
     static const uint8_t next[MODES] = { [OFF] = 1u << OFF | 1u << MEMORY,

@@ -16,6 +16,8 @@ struct x2apic {
 
 void x2apic_start(struct vcpu *v); /* on its CPU, before the first entry */
 #define X2APIC_MSRS 0x100u
+/* After INIT: the local APIC keeps its mode and its id. */
+void x2apic_init(struct vcpu *v);
 /* Whether the guest's accesses of this MSR come here. */
 static inline bool x2apic_owns(uint32_t msr)
 {

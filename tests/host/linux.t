@@ -149,6 +149,14 @@ sub flat
     return file($name, pack('V8', @h) . pack 'H*', $code);
 }
 
+# Without paging, which by the registers in memory cannot be: x2APIC on, a few instructions for the
+# other CPU at 8000h, INIT and STARTUP of it, and 100,000 PAUSEs at most until it has written 7000h.
+run_is('PMU=intel-v4,x2apic SMP=2 PAYLOAD=' . flat('starts',
+           'b91b0000000f3280cc040f30c70500800000c6060070c7050480000055f4ebfdb930080000ba01000000'
+               . 'b8004500000f30b8084600000f30b9a0860100f390803d0070000055e0f50f95c00fb6c0baf400'
+               . '0000ef'),
+       0, qr/^# PASS payload: .* value 0\b/m, 'a guest without paging starts a CPU by x2APIC');
+
 my $reset = '(?:.*\n)*# CRASH the payload reset the machine$';
 run_is('PMU=intel-v4 PAYLOAD=' . flat('triple', '0f011d20000010cccc'), 99,
        qr/^# vpmu: CPU 0: triple fault: .*\n$reset/m, 'a triple fault');

@@ -42,6 +42,11 @@ static void write_apic(uint32_t at, uint32_t value)
         APIC(at) = value;
 }
 
+static uint32_t read_apic(uint32_t at)
+{
+    return x2apic ? (uint32_t)rdmsr(0x800 + at / 16) : APIC(at);
+}
+
 bool trap_handler(struct frame *f)
 {
     bool interrupt = f->vector == 2 || f->vector >= 32;
@@ -149,12 +154,16 @@ static void start_in_vain(uint32_t other)
 /* --- Interrupts from one to the other, which halts; INIT while it does other things. --- */
 
 static volatile bool takes;
+static volatile uint32_t spurious, priority; /* the registers at the beginning */
 static volatile uint32_t turns;
 
 static void take_interrupts(void)
 {
     turn_on();
+    spurious = read_apic(0xf0);
+    priority = read_apic(0x80);
     write_apic(0xf0, 0x1ff);
+    write_apic(0x80, 0x10);
     if (!x2apic) {
         APIC(0xe0) = ~0u; /* flat: this is bit 1, as with an x2APIC */
         APIC(0xd0) = 2u << 24;
@@ -219,6 +228,8 @@ static void interrupt_each_way(uint32_t other)
         begin(other, take_interrupts);
         for (unsigned k = 0; k < PATIENCE && !takes; k++)
             asm volatile("pause");
+        say_hex(" SVR ", spurious);
+        say_hex(" TPR ", priority);
         for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
             nmi_stays = turn == 0 && i == sizeof ways / sizeof *ways - 1;
             interrupt(ways[i][0], ways[i][1], before);
