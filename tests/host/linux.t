@@ -112,6 +112,10 @@ my @header = (0x1badb002, 0x10000, -(0x1badb002 + 0x10000) & 0xffffffff, 0xff000
               0xff00000);
 run_is('PMU=intel-v4 PAYLOAD=' . file('top', pack 'V8', @header), 77,
        qr/^# payload: wants \S+, which overlaps ntpmu at /m, 'on top of us');
+$header[1] = 0x1000c;
+$header[2] = -(0x1badb002 + 0x1000c) & 0xffffffff;
+run_is('PMU=intel-v4 PAYLOAD=' . file('features', pack 'V8', @header), 77,
+       qr/^# payload: it requires multiboot features 8\s*$/m, 'features that nobody knows');
 my $two = "PAYLOAD_MODULES='$initrd $initrd'";
 run_is("PMU=intel-v4 PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=info $two", 0,
        qr/^module 0 <070701 what an archive begins with> line <\Q$initrd\E>\nmodule 1 <070701/m,

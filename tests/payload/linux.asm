@@ -85,17 +85,24 @@ entry:
     call say_number
     lea rsi, [rel text_end]
     call say
-    lgdt [rel gdtr]                     ; what the loader gave is a GDT of its own: selectors can be
-                                        ; loaded again
-    mov eax, 0x18
-    mov ds, eax
-    mov ss, eax
+    call load_selectors                 ; of the loader's GDT
+    lgdt [rel gdtr]
+    call load_selectors
     mov eax, 0x10
     mov dx, 0xf4
     out dx, eax
 .halt:
     hlt
     jmp .halt
+
+load_selectors:
+    pop rbx
+    mov eax, 0x18
+    mov ds, eax
+    mov ss, eax
+    push 0x10
+    push rbx
+    retfq
 
 say:                                    ; RSI: a text that ends with 0
     mov edx, 0x3f8
