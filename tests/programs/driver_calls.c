@@ -270,6 +270,8 @@ static VOID check_library(VOID)
     CHECK(!strcmp(text, "7   | 7|+7|ab"));
     CHECK(sprintf(text, "%ws %S %hs %wZ %C", L"one", L"two", "three", &counted, L'4') == 23);
     CHECK(!strcmp(text, "one two three counted 4"));
+    CHECK(sprintf(text, "%hS %lS %hC%lC", "small", L"wide", 's', L'w') == 13);
+    CHECK(!strcmp(text, "small wide sw"));
     CHECK(sprintf_s(text, 4, "%d", 1234) == -1 && !text[0]);
     CHECK(_snprintf_s(text, 4, _TRUNCATE, "%d", 1234) == -1 && !strcmp(text, "123"));
     CHECK(_snwprintf(wide, 10, L"%s %S %I64x", L"one", "two", 0x123456789ull) == -1);
