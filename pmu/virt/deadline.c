@@ -9,8 +9,8 @@
 enum { LVT_TIMER = 0x320, INITIAL = 0x380, CURRENT = 0x390, DIVIDE = 0x3e0 };
 #define LVT_MODE (3u << 17)
 #define LVT_DEADLINE (2u << 17)
-#define UNDIVIDED 7u   /* as the register numbers the powers of two: 2, 4, .. 128, 1 */
-#define FAR (1l << 38) /* ns; divided by 128 it fits */
+#define UNDIVIDED 7u    /* as the register numbers the powers of two: 2, 4, .. 128, 1 */
+#define FAR (1ul << 38) /* ns; divided by 128 it fits */
 
 static bool is_on(void) { return (host_apic_read(LVT_TIMER) & LVT_MODE) == LVT_DEADLINE; }
 
@@ -21,8 +21,8 @@ uint64_t deadline_rdmsr(const struct vcpu *v)
 
 void deadline_wrmsr(struct vcpu *v, uint64_t value)
 {
-    int64_t left = (int64_t)(value - rdtsc() - v->vmcb.tsc_offset);
-    uint64_t ns = left <= 0 ? 1 : left < FAR ? (uint64_t)left * 1000 / clock_us + 1 : FAR;
+    uint64_t now = rdtsc() + v->vmcb.tsc_offset, left = value > now ? value - now : 0;
+    uint64_t ns = left < FAR ? left * 1000 / clock_us + 1 : FAR;
     unsigned shift = 0;
     if (!is_on())
         return;

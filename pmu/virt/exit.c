@@ -103,7 +103,9 @@ static void exit_msr(struct vcpu *v)
         write_efer(v, value);
         return;
     }
-    if (msr == MSR_EFER) {
+    if (count_owns(msr)) {
+        done = write ? count_wrmsr(v, msr, value) : count_rdmsr(v, msr, &value);
+    } else if (msr == MSR_EFER) {
         value =
             (v->vmcb.efer & EFER_GUEST & ~(uint64_t)EFER_SCE) | (v->syscalls.sce ? EFER_SCE : 0);
         done = true;
@@ -120,8 +122,6 @@ static void exit_msr(struct vcpu *v)
             clock_wrmsr(v, msr, value);
         value = clock_rdmsr(v, msr);
         done = true;
-    } else if (count_owns(msr)) {
-        done = write ? count_wrmsr(v, msr, value) : count_rdmsr(v, msr, &value);
     } else if (deadline_owns(msr)) {
         if (write)
             deadline_wrmsr(v, value);

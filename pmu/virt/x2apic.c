@@ -7,7 +7,7 @@
 #include "kernel/base/x86.h"
 #include "pmu/virt/vcpu.h"
 
-enum { OFFERED = 1, TURNED_ON = 2 };        /* x2apic= */
+#define TURNED_ON 2                         /* x2apic= */
 enum { OFF, INVALID, MEMORY, MSRS, MODES }; /* IA32_APIC_BASE[11:10] */
 #define BASE_RESERVED 0x2fful               /* and what is no address */
 /* Registers, as MSRs from 800h on; in memory each takes 16 bytes. */

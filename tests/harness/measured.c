@@ -17,7 +17,7 @@
 #define TRIES 4u
 #define ITERATIONS 4000u
 #define ACCESSES 16u
-#define SLOW_ACCESS_NS 2000u
+#define SLOW_ACCESS_NS 1500u
 #define SLOW_THOUSAND_NS 20000u
 #define BURST_NS 2000000u /* two ticks of a host that counts overflows in each */
 
