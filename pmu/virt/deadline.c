@@ -30,7 +30,6 @@ void deadline_wrmsr(struct vcpu *v, uint64_t value)
     for (ns = ns < FAR ? ns : FAR; ns >> shift >= UINT32_MAX;)
         shift++;
     unsigned power = (shift + UNDIVIDED) % 8;
-    host_apic_write(INITIAL, 0);
     host_apic_write(DIVIDE, (power & 3) | (power & 4) << 1);
     host_apic_write(INITIAL, value ? (uint32_t)(ns >> shift) + !!shift : 0);
 }

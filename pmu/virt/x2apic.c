@@ -71,10 +71,7 @@ static uint32_t read_memory(unsigned n) { return host_apic_read(16 * n); }
 static void write_memory(unsigned n, uint32_t value) { host_apic_write(16 * n, value); }
 static unsigned mode_of(uint64_t base) { return base >> 10 & 3; }
 
-bool x2apic_is_off(const struct vcpu *v)
-{
-    return virt_quirks.x2apic && mode_of(v->x2apic.base) == OFF;
-}
+bool x2apic_is_off(const struct vcpu *v) { return mode_of(v->x2apic.base) == OFF; }
 
 /* NULL: there is none. */
 static const struct apic_register *find_register(const struct vcpu *v, unsigned n)
@@ -103,7 +100,7 @@ bool x2apic_rdmsr(const struct vcpu *v, uint32_t msr, uint64_t *value)
 }
 
 /* A logical destination is a cluster of 16 ids and a bit for each of them. The lowest priority is
- * the first one's. */
+ * the first one's, and fixed: Bochs sends it to no single id. */
 static void send(struct vcpu *v, uint64_t icr)
 {
     uint32_t to = (uint32_t)(icr >> 32), command = (uint32_t)icr & ~ICR_LOGICAL;

@@ -2,6 +2,7 @@
 /* Last-branch records while something else happens: an NMI at each instruction, other CPUs that
  * record too, a list that is read while it is on, branches that nobody may see. */
 #include "hal/apic.h"
+#include "hal/branches.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/vectors.h"
 #include "tests/harness/lbr_list.h"
@@ -171,8 +172,10 @@ LAB_TEST(lbr_stack, moving, "a list that is on is not read, whatever it holds [L
     lbr_check_program(0);
     wrmsr(gate.msr, gate.on);
     unsigned depth = pmu_branches_read(b, list);
+    struct pmu_branch last = pmu_branches_last(b, UINT64_MAX);
     wrmsr(gate.msr, gate.off);
     CHECK_EQ(depth, 0);
+    CHECK_EQ(last.from, 0);
     CHECK(pmu_branches_read(b, list));
     CHECK(list[0].from); /* the kernel's own, of that attempt */
 }
@@ -194,6 +197,30 @@ static struct pmu_branch last_of_two(uint64_t from, uint64_t to, uint64_t below)
     put_entry(0, 0x1000, 0x4000);
     put_entry(1, from, to);
     return pmu_branches_last(branches_here(), below);
+}
+
+LAB_TEST(
+    lbr_stack, to_zero,
+    "a branch to address 0 is an entry, for sessions too; one from the kernel is not therefore "
+    "mispredicted [LB-23]")
+{
+    struct pmu_branch list[PMU_BRANCHES_MAX];
+    struct hal_branch taken[HAL_BRANCHES_MAX];
+    SKIP_WITHOUT_BRANCHES();
+    pmu_branches_clear(branches_here());
+    put_entry(0, 0x1000, 0);
+    pmu_branches_read(branches_here(), list);
+    CHECK_EQ(list[0].from, 0x1000);
+    CHECK_EQ(list[0].to, 0);
+    CHECK_EQ(hal_branches_take(taken), 1);
+    CHECK_EQ(taken[0].from, 0x1000);
+    CHECK_EQ(taken[0].to, 0);
+    if (branches_here()->form != PMU_BRANCHES_OLD)
+        return;
+    put_entry(0, KERNEL_VMA, 0x1000);
+    pmu_branches_read(branches_here(), list);
+    CHECK_EQ(list[0].from, KERNEL_VMA);
+    CHECK(!list[0].mispredicted);
 }
 
 LAB_TEST(lbr_stack, last_below, "the last branch below an address begins and ends below it [DR-05]")

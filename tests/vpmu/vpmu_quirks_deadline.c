@@ -63,6 +63,7 @@ VPMU_TEST(vpmu_quirks, deadline,
     lab_caught.action = note_time;
     lab_wrmsr(TSC_DEADLINE, rdtsc() + LATE);
     CHECK_EQ(lab_rdmsr(TSC_DEADLINE), 0);
+    CHECK_EQ(read_apic(INITIAL), initial);
     apic_write(INITIAL, 0);
     apic_write(LVT_TIMER, MODE_DEADLINE | APIC_PMI_VECTOR);
     for (unsigned i = 0; i < 4; i++)

@@ -12,7 +12,9 @@ enum { INITIAL = 0x838, CURRENT = 0x839, DIVIDE = 0x83e, SELF_IPI = 0x83f };
 enum { OFF, INVALID, MEMORY, MSRS, STATES }; /* IA32_APIC_BASE[11:10] */
 #define MASKED (1u << 16)
 #define ANYBODY 0xffffffffull
+#define NOBODY 0x12345678ull /* an id that no CPU has */
 #define LOGICAL (1u << 11)
+#define LOWEST (1u << 8)
 
 #define SKIP_WITHOUT_X2APIC()                                                                      \
     do {                                                                                           \
@@ -160,7 +162,13 @@ static void check_state(uint64_t base, unsigned state, unsigned forbidden)
     for (unsigned i = 0; i < 64; i++)
         if (i < 8 || i == 9 || i >= address)
             CHECK_EQ(wrmsr_fault(MSR_APIC_BASE, here | 1ull << i), LAB_GP_FAULT);
-    CHECK_EQ(write_state(base, state), 0);
+    if (state == MSRS)
+        lab_wrmsr(ICR, NOBODY << 32 | APIC_PMI_VECTOR);
+    *apic_mmio(0x80) = 0x20;
+    CHECK_EQ(write_state(base, state), 0); /* which changes nothing */
+    CHECK_EQ(*apic_mmio(0x80), 0x20);
+    if (state == MSRS)
+        CHECK_EQ(lab_rdmsr(ICR), NOBODY << 32 | APIC_PMI_VECTOR);
     CHECK_EQ(lab_rdmsr(MSR_APIC_BASE), here);
     if (state != MSRS)
         check_accesses(false);
@@ -182,8 +190,11 @@ VPMU_TEST(vpmu_quirks, x2apic_states,
     CHECK_EQ(write_state(base, OFF), 0);
     CHECK_EQ(write_state(base, MEMORY), 0);
     *apic_mmio(0x310) = 0x55000000;
+    *apic_mmio(0xe0) = 0x0fffffff; /* clusters */
     CHECK_EQ(write_state(base, MSRS), 0);
     CHECK_EQ(lab_rdmsr(ICR) >> 32, 0);
+    CHECK_EQ(*apic_mmio(0xe0), UINT32_MAX); /* what devices reach: the first eight, by a bit each */
+    CHECK_EQ(*apic_mmio(0xd0), lab_rdmsr(ID) < 8 ? 1u << (24 + lab_rdmsr(ID)) : 0);
     for (unsigned i = 0; i < ARRAY_SIZE(kept); i++)
         CHECK_EQ(lab_rdmsr(kept[i]), kept[i] == SPURIOUS                            ? 0xff
                                      : kept[i] >= LVT_TIMER && kept[i] <= LVT_ERROR ? MASKED
@@ -221,7 +232,9 @@ VPMU_TEST(vpmu_quirks, x2apic_sends,
     sends(0, 1u << 18, 1, 0);
     sends(ldr, LOGICAL, 1, 0);
     sends(ldr, LOGICAL | 4u << 8, 0, 1);
-    sends(ldr, LOGICAL | 1u << 8, 1, 0); /* lowest priority */
+    sends(ldr, LOGICAL | LOWEST, 1, 0);
+    if (id == 1)
+        sends(3, LOGICAL | LOWEST, 0, 0); /* to CPU 0, as one of both */
     sends(id + 0x100, 0, 0, 0);
     sends(0xff, 0, 0, 0); /* in memory: to any */
     sends(id | 0x80000000, 0, 0, 0);
