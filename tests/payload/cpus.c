@@ -135,7 +135,7 @@ static void start_each_way(uint32_t other)
 /* What starts no CPU: STARTUP without INIT, of one that runs or halts; INIT's end; to nobody. */
 static void start_in_vain(uint32_t other)
 {
-    uint32_t n = began.count;
+    uint32_t n = began.count, before = taken;
     send_to(other, move_register, STARTUP);
     send_to(other, move_register, 0x8500);
     send_to(other, move_register, STARTUP);
@@ -145,7 +145,7 @@ static void start_in_vain(uint32_t other)
     send_to(other, move_register, INIT);
     send_to(other, move_register, NMI); /* while it waits for STARTUP */
     send_to(0, move_register, STARTUP | SELF);
-    say_hex(" waits: ", !has_begun(n + 1) && began.count == n);
+    say_hex(" waits: ", !has_begun(n + 1) && began.count == n && taken == before);
     send_to(other, move_register, STARTUP);
     say("\n");
     say_began("after that", n + 1);
