@@ -260,7 +260,8 @@ for my $n (0 .. $#mutants) {
     my $said = $said{$n} // 'BROKEN nothing';
     if ($n < @hand) {
         my ($name, $clause, $machine, $file, undef, undef, $crash) = @{ $mutants[$n] };
-        ok($said =~ /^noticed/ || ($crash && $said =~ /^(?:crashed|hung)/), "[$clause] $name: $said")
+        my $ended = $crash && $said =~ /^(?:crashed|hung)/;
+        ok($said =~ /^noticed/ || $ended, "[$clause] $name: $said")
             or diag("$file on $machine: $said");
         next;
     }

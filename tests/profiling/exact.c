@@ -99,8 +99,7 @@ TEST(exact, known_regions,
 
 TEST(exact, strings,
      "a string instruction of ring 3 counts 1 in each form and for any count, interrupted and in "
-     "code "
-     "that changes itself, alone and beside branches [TP-79]")
+     "code that changes itself, alone and beside branches [TP-79 VP-52]")
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_BRANCHES };
     unsigned ctrs[2];

@@ -132,7 +132,9 @@ static void check_for_tests(unsigned unused)
     CHECK(!m->misc || m->misc == vpmu_quirk("misc"));
 }
 
-TEST(measured, for_tests, "what steers the tests is measured as the virtual PMU was set to do")
+TEST(measured, for_tests,
+     "what steers the tests is measured as the virtual PMU was set to do "
+     "[VP-23 VP-26 VP-69 VP-70]")
 {
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
