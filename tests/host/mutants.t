@@ -42,11 +42,12 @@ Environment::forget(qw(BUILD N SEED SAMPLE ROOM QUICK));
 $ENV{TIMEOUT} = 120; # a host may be busy
 
 # What looks first at a line of which files, on the first two machines; what looks last.
+my $ends = 'boot.t last.page panic exception failures no.page page.8000h ^a.framebuffer restart NMI';
 my @rooms = (
-    ['boot', 'boot_info*,multiboot_1*,smp*', 'transparent.t', 'linux.t'],
-    ['kernel/base', 'locks*,irql*,smp*,traps*,sched*,etw_export*'],
-    ['kernel/mm', 'vm*,phys*,memory*,process*'],
-    ['kernel/console', 'codes*'],
+    ['boot', 'boot_info*,multiboot_1*,smp*', $ends, 'transparent.t', 'linux.t'],
+    ['kernel/base', 'locks*,irql*,smp*,traps*,sched*,etw_export*', $ends],
+    ['kernel/mm', 'vm*,phys*,memory*,process*', 'programs.t'],
+    ['kernel/console', 'codes*', $ends],
     ['kernel/ke', 'sched*,dispatcher*,synch*,process*,handles*,ring3*,copy*,exceptions*,handling*,'
      . 'fpu*,entry*,tp_switch*,tp_counts*,etw_hooks*', 'programs.t'],
     ['kernel/profiling', 'tp_*,profile_*,exact*'],
@@ -57,7 +58,8 @@ my @rooms = (
      . 'service_fuzz.exports', 'programs.t'],
     ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*',
      'programs.t pe/exact.c'],
-    ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*'],
+    ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*',
+     $ends],
     ['pmu/virt', 'vpmu*,pmu_*', 'blocks.t', 'transparent.t'],
     ['pmu', 'pmu_*,event_tables*,diagnosis*,kinds*,codes*'],
 );
@@ -108,6 +110,7 @@ sub ask
     my ($folder, $tests, $machine) = @_;
     my $log = said($folder, "$machine TESTS='$tests' tests/run", qr/^not ok/);
     return "noticed: $1" if $log =~ /^not ok \d+ - (\S+)/m;
+    return "noticed: $1" if $machine =~ /SMP=4$/ && $log =~ /^(# smp: .*)/m; # as matrix.t
     my ($last) = $log =~ /\n# ((?:PASS|FAIL|NONE|CRASH|HANG|BROKEN).*)\s*\z/;
     return 'BROKEN ' . ($last // 'no verdict') if !$last || $last =~ /^(?:BROKEN|NONE no test)/;
     return $last =~ /^CRASH/ ? "crashed: $last" : $last =~ /^HANG/ ? "hung: $last" : $last;
