@@ -109,6 +109,92 @@ TEST(smbios, garbage, "tables with random bytes are read to their end and not be
     }
 }
 
+/* What UEFI hands over, with one entry point. Sources as in hal/smbios.c. */
+struct efi {
+    uint64_t system[15]; /* [0] signature, [13] how many, [14] where */
+    struct {
+        uint32_t guid[4];
+        uint64_t table;
+    } list[2];
+    uint8_t entry[40];
+    char names[sizeof good];
+};
+
+/* The entry point's bytes that its sum covers, and where it has the byte that makes the sum 0. */
+static void set_sum(uint8_t *from, unsigned size, uint8_t *sum)
+{
+    *sum = 0;
+    for (unsigned i = 0; i < size; i++)
+        *sum -= (i + from == sum ? 0 : from[i]);
+}
+
+static bool efi_names(struct efi *e)
+{
+    static struct boot_info boot;
+    struct smbios s;
+    boot.efi_table = virt_to_phys(e);
+    smbios_read(&boot, &s);
+    return says(&s, SMBIOS_PRODUCT, "Product");
+}
+
+static void make_efi(struct efi *e)
+{
+    memset(e, 0, sizeof *e);
+    memcpy(&e->system[0], "IBI SYST", 8);
+    e->system[13] = 2;
+    e->system[14] = virt_to_phys(e->list);
+    e->list[1].table = virt_to_phys(e->entry);
+    memcpy(e->names, good, sizeof good);
+}
+
+/* An entry point of 24 bytes, of which byte 6 says so, or of 31. */
+static void make_entry(struct efi *e, bool wide)
+{
+    static const uint32_t guids[2][4] = {
+        { 0xeb9d2d31, 0x11d32d88, 0x9000169a, 0x4dc13f27 },
+        { 0xf2fd1544, 0x4a2c9794, 0xbbe52e99, 0x94e320cf },
+    };
+    uint64_t names = virt_to_phys(e->names);
+    memcpy(e->list[1].guid, guids[wide], sizeof e->list[1].guid);
+    memcpy(e->entry, wide ? "_SM3_" : "_SM_", wide ? 5 : 4);
+    e->entry[6] = 24;
+    e->entry[wide ? 12 : 22] = sizeof good;
+    memcpy(e->entry + (wide ? 16 : 24), &names, wide ? 8 : 4);
+    if (wide) {
+        set_sum(e->entry, 24, &e->entry[5]);
+        return;
+    }
+    memcpy(e->entry + 16, "_DMI_", 5);
+    set_sum(e->entry + 16, 15, &e->entry[21]);
+}
+
+TEST(smbios, efi,
+     "UEFI's list of tables leads to the names by either entry point, if signature, anchor, "
+     "length and sum are right")
+{
+    struct efi *e = phys_alloc(1);
+    REQUIRE(e);
+    for (unsigned wide = 0; wide < 2; wide++) {
+        /* what is wrong: a byte of the whole */
+        uint8_t *const wrong[] = { (uint8_t *)e->system, (uint8_t *)e->list[1].guid, &e->entry[0],
+                                   &e->entry[wide ? 5 : 21], &e->entry[wide ? 4 : 20] };
+        make_efi(e);
+        make_entry(e, wide);
+        CHECK(efi_names(e));
+        for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            ++*wrong[i];
+            CHECK(!efi_names(e));
+            --*wrong[i];
+        }
+    }
+    for (unsigned length = 23; length <= 33; length++) {
+        e->entry[6] = (uint8_t)length;
+        set_sum(e->entry, length, &e->entry[5]);
+        CHECK_EQ(efi_names(e), length >= 24 && length <= 32);
+    }
+    phys_free(e, 1);
+}
+
 /* --- Hypervisors --- */
 
 struct answer {

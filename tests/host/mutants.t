@@ -42,7 +42,7 @@ Environment::forget(qw(BUILD N SEED SAMPLE ROOM QUICK));
 $ENV{TIMEOUT} = 120; # a host may be busy
 
 # What looks first at a line of which files, on the first two machines; what looks last.
-my $ends = 'boot.t last.page panic exception failures no.page page.8000h ^a.framebuffer restart NMI';
+my $ends = 'boot.t last.page panic exception failures no.page page.8000h ^a.framebuffer NMI';
 my @rooms = (
     ['boot', 'boot_info*,multiboot_1*,smp*', $ends, 'transparent.t', 'linux.t'],
     ['kernel/base', 'locks*,irql*,smp*,traps*,sched*,etw_export*', $ends],
