@@ -206,7 +206,7 @@ my @machines = (
     ['amd-k7, 1 CPU, 64 MiB; clocks and counters begin before their wrap',
      'PMU=amd-k7 MEMORY=64 ARGS=wrap', 0],
     # Machines that once broke it, by what broke there; each ran whole by hand.
-    ['28 MiB', "MEMORY=28 TESTS='phys*,tp_threads*,user*'", 0],
+    ['28 MiB', "MEMORY=28 TESTS='phys*,memory*,tp_threads*,user*'", 0],
     ['a processor with SSE3 only',
      "QEMU_ARGS='-cpu qemu64' TESTS='vpmu.instructions,vpmu_quirks.c1e,traps*'", 0,
      qr/^# this processor lacks popcnt rax, /m],

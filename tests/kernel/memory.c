@@ -9,6 +9,8 @@
 #define FLAGS (PTE_PRESENT | PTE_WRITE | PTE_NX)
 #define ANYWHERE 0
 #define LARGE (1ul << 32)
+#define SPARE 128                     /* pages that are the kernel's */
+#define MOST (LARGE / PAGE_SIZE / 64) /* pages */
 
 static uint64_t reserved(struct process *process, uint64_t base, uint64_t size)
 {
@@ -44,4 +46,23 @@ TEST(memory, spare,
     CHECK_EQ(phys_free_pages(), before);
     mutex_release(&process->memory.mutex);
     object_release(&process->object);
+}
+
+TEST(
+    memory, last,
+    "where page tables take what was left for pages, an allocation ends with STATUS_NO_MEMORY, and "
+    "the kernel has its last pages still")
+{
+    if (phys_free_pages() > MOST)
+        SKIP("all memory is more than 64 MB");
+    struct process *process = user_process();
+    REQUIRE(process != NULL);
+    uint64_t base = reserved(process, ANYWHERE, LARGE);
+    mutex_acquire(&process->memory.mutex);
+    uint64_t before = phys_free_pages(), size = (before - SPARE) * PAGE_SIZE;
+    CHECK_STATUS(memory_commit_locked(process, base, base + size, FLAGS), STATUS_NO_MEMORY);
+    CHECK_RANGE(phys_free_pages(), SPARE - 3, SPARE); /* less the last page's tables */
+    mutex_release(&process->memory.mutex);
+    object_release(&process->object);
+    CHECK(phys_free_pages() >= before);
 }

@@ -141,6 +141,7 @@ static void privileges(void)
     IS(AdjustTokenPrivileges(token, FALSE, &one, 0, NULL, NULL), 1);
     IS(GetLastError(), ERROR_NOT_ALL_ASSIGNED);
     IS(CloseHandle(token), 1);
+    FAILS(OpenThreadToken(GetCurrentThread(), TOKEN_QUERY, TRUE, &token), 0, ERROR_NO_TOKEN);
 }
 
 /* --- The rest. --- */
