@@ -45,7 +45,7 @@ $ENV{TIMEOUT} = 120; # a host may be busy
 my $ends = 'boot.t last.page panic exception failures no.page page.8000h ^a.framebuffer NMI';
 my @rooms = (
     ['boot', 'boot_info*,multiboot_1*,smp*', $ends, 'transparent.t', 'linux.t'],
-    ['kernel/base', 'locks*,irql*,smp*,traps*,sched*,etw_export*', $ends],
+    ['kernel/base', 'locks*,irql*,smp*,traps*,sched*,etw_export*', $ends, 'matrix.t ^99'],
     ['kernel/mm', 'vm*,phys*,memory*,process*', 'programs.t'],
     ['kernel/console', 'codes*', $ends],
     ['kernel/ke', 'sched*,dispatcher*,synch*,process*,handles*,ring3*,copy*,exceptions*,handling*,'
@@ -59,9 +59,9 @@ my @rooms = (
     ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*',
      'programs.t pe/exact.c'],
     ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*',
-     $ends],
-    ['pmu/virt', 'vpmu*,pmu_*', 'blocks.t', 'transparent.t'],
-    ['pmu', 'pmu_*,event_tables*,diagnosis*,kinds*,codes*'],
+     $ends, 'matrix.t x2APIC firmware'],
+    ['pmu/virt', 'vpmu*,pmu_*', 'blocks.t', 'transparent.t', 'matrix.t quirks:'],
+    ['pmu', 'pmu_*,event_tables*,diagnosis*,kinds*,codes*', 'matrix.t ^intel-v1,.1 ^amd-k7,.1'],
 );
 my @machines = ('PMU=intel-v5', 'PMU=amd-v2 SMP=4',
                 'PMU=intel-v4 SMP=2 ARGS=counters=isolate');

@@ -69,3 +69,33 @@ strings:
     mov ecx, r9d
     write_msr r10
     ret
+
+; uint64_t on_clean_stack(uint64_t top, uint32_t msr, uint64_t on, const uint64_t *entry): counts
+; until an interrupt comes, on another stack: what its handler finds in the entry, before it stores
+; anything; 0: none came.
+global on_clean_stack, clean_interrupt
+on_clean_stack:
+    mov r8, rdx
+    mov r9, rcx
+    mov r10, rsp
+    xor r11d, r11d
+    mov ecx, esi
+    write_msr r8
+    mov edx, 100000
+    mov rsp, rdi
+    sti
+.wait:
+    test r11, r11
+    jnz .came
+    dec edx
+    jnz .wait
+.came:
+    cli
+    mov rsp, r10
+    mov rax, r11
+    ret
+clean_interrupt:
+    mov r11, [r9]
+    mov eax, 0xfee000b0
+    mov dword [rax], 0
+    iretq

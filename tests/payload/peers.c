@@ -10,8 +10,12 @@ void measured(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off);
 void emulated(uint32_t msr, uint64_t on, uint64_t off);
 void strings(uint32_t msr, uint64_t on, uint64_t off);
 uint64_t try_rdpmc(uint32_t selector, uint64_t *value);
+uint64_t on_clean_stack(uint64_t top, uint32_t msr, uint64_t on, const uint64_t *entry);
+extern const uint8_t clean_interrupt[];
+extern uint64_t dirs[];
 
 enum { LOOPS = 100, VECTOR = 0x40, GP = 13, LVT_PMI = 0x340, FIXED = 0x309, FIXED_CONTROL = 0x38d };
+enum { CLEAN_VECTOR = VECTOR + 16, STACK = 26 << 20, ACCESSED = 0x20, DIRTY = 0x40 };
 enum { EMULATED = 10 * 5 + 2 + 4, STRINGS = 5 + 4 };
 #define ON 0x430000ul /* enabled, both rings */
 #define INTERRUPT (1ul << 20)
@@ -217,6 +221,26 @@ static void emulation(unsigned i)
     try_wrmsr(select_msr(i), 0);
 }
 
+/* The processor stores an interrupt's frame, or who stands in for it. */
+static void frame_marks_its_page(unsigned i)
+{
+    uint64_t *entry = &dirs[STACK >> 21], select = ON | 0xc0 | INTERRUPT;
+    *entry &= ~(uint64_t)(ACCESSED | DIRTY);
+    asm volatile("invlpg (%0)" : : "r"((uint64_t)STACK) : "memory");
+    APIC(LVT_PMI) = CLEAN_VECTOR;
+    try_wrmsr(counter_msr(i), -(uint64_t)LOOPS & counter_mask());
+    if (control != NONE)
+        try_wrmsr(select_msr(i), select);
+    uint64_t found = on_clean_stack(STACK + 0x1000, control != NONE ? control : select_msr(i),
+                                    control != NONE ? 1ul << i : select, entry);
+    if (control != NONE)
+        try_wrmsr(control, 0);
+    try_wrmsr(select_msr(i), 0);
+    if (status != NONE)
+        try_wrmsr(clear, 1ul << i);
+    check_that("an interrupt's frame marks its page", i, found & ACCESSED && found & DIRTY);
+}
+
 /* Instructions, cycles, reference cycles; slots are several in a cycle. */
 static void fixed_counter(unsigned i)
 {
@@ -319,6 +343,7 @@ void payload_main(uint32_t magic, uint32_t info)
     for (unsigned v = 0; v < 32; v++)
         set_gate(v, stubs[v], 8, 0, 0x8e);
     set_gate(VECTOR, stubs[VECTOR], 8, 0, 0x8e);
+    set_gate(CLEAN_VECTOR, clean_interrupt, 8, 0, 0x8e);
     mask_pics();
     find_pmu();
     if (control != NONE)
@@ -328,6 +353,7 @@ void payload_main(uint32_t magic, uint32_t info)
         overflow(i);
         writes(i);
         emulation(i);
+        frame_marks_its_page(i);
     }
     for (unsigned i = 0; i < fixed; i++)
         fixed_counter(i);
