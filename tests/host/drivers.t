@@ -122,6 +122,7 @@ my %bug = (
                 'wrote beyond pool \'Over\', 100 bytes, from overrun\.sys\+.*'],
     header  => ['0x00000019 BAD_POOL_HEADER \(0x20,', '.* header is overwritten: .*'],
     write   => ['0x000000be ATTEMPTED_WRITE_TO_READONLY_MEMORY', ''],
+    raised  => ['0x000000c8 IRQL_UNEXPECTED_VALUE \(0x2, 0x0,', ''],
     irql    => ['0x000000c8 IRQL_UNEXPECTED_VALUE \(0x2, 0x0,', ''],
     forget  => ['0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x210,', '.*did not complete'],
     twice   => ['0x00000044 MULTIPLE_IRP_COMPLETE_REQUESTS', 'the IRP was completed before$'],

@@ -120,13 +120,14 @@ static VOID bad_write(VOID) { *(volatile UCHAR *)(ULONG_PTR)nothing = 0xc3; }
 
 /* --- Requests, which it sends to itself. --- */
 
-enum { FORGET, COMPLETE_TWICE, COMPLETE_PENDING, CALL_TOO_DEEP, KEEP };
+enum { FORGET, COMPLETE_TWICE, COMPLETE_PENDING, CALL_TOO_DEEP, KEEP, STAY_RAISED };
 static PDRIVER_OBJECT self;
 static ULONG what;
 
 static NTSTATUS NTAPI dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
 {
     BOOLEAN control = IoGetCurrentIrpStackLocation(Irp)->MajorFunction == IRP_MJ_DEVICE_CONTROL;
+    KIRQL irql;
     Irp->IoStatus.Information = 0;
     Irp->IoStatus.Status = control && what == COMPLETE_PENDING ? STATUS_PENDING : STATUS_SUCCESS;
     if (control && what == FORGET)
@@ -138,7 +139,9 @@ static NTSTATUS NTAPI dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
     if (control && what == CALL_TOO_DEEP)
         IoCallDriver(DeviceObject, Irp);
     IoCompleteRequest(Irp, IO_NO_INCREMENT);
-    if (control)
+    if (control && what == STAY_RAISED)
+        KeRaiseIrql(DISPATCH_LEVEL, &irql);
+    else if (control)
         IoCompleteRequest(Irp, IO_NO_INCREMENT);
     return STATUS_SUCCESS;
 }
@@ -172,6 +175,7 @@ static VOID bad_forget(VOID) { send_request(FORGET); }
 static VOID bad_twice(VOID) { send_request(COMPLETE_TWICE); }
 static VOID bad_status(VOID) { send_request(COMPLETE_PENDING); }
 static VOID bad_deep(VOID) { send_request(CALL_TOO_DEEP); }
+static VOID bad_raised(VOID) { send_request(STAY_RAISED); }
 
 /* --- Requests that it makes. --- */
 
@@ -305,7 +309,7 @@ static const struct {
     { L"mutex", bad_mutex },         { L"release", bad_release },   { L"requeue", bad_requeue },
     { L"unqueue", bad_unqueue },     { L"check", bad_check },       { L"overrun", bad_overrun },
     { L"header", bad_header },       { L"stuck", bad_stuck },       { L"null", bad_null },
-    { L"stack", bad_stack },
+    { L"stack", bad_stack },         { L"raised", bad_raised },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

@@ -162,7 +162,8 @@ static const struct {
 static VOID check_names(PDRIVER_OBJECT DriverObject)
 {
     UNICODE_STRING name, target = RTL_CONSTANT_STRING(L"\\Device\\Target"), empty = { 0, 0, NULL };
-    PDEVICE_OBJECT device;
+    PDEVICE_OBJECT device, opened; /* DO_DEVICE_INITIALIZING: nobody opens it yet */
+    PFILE_OBJECT file;
     NTSTATUS status;
     UNICODE_STRING secure = RTL_CONSTANT_STRING(L"IoCreateDeviceSecure");
     CREATE_SECURE *create_secure;
@@ -194,6 +195,7 @@ static VOID check_names(PDRIVER_OBJECT DriverObject)
     create_secure = (CREATE_SECURE *)(ULONG_PTR)MmGetSystemRoutineAddress(&secure);
     IS(create_secure(DriverObject, 16, &target, FILE_DEVICE_UNKNOWN, 0, FALSE, NULL, NULL, &device),
        STATUS_SUCCESS);
+    IS(IoGetDeviceObjectPointer(&target, FILE_READ_DATA, &file, &opened), STATUS_NO_SUCH_DEVICE);
     IoDeleteDevice(device);
     CHECK(IoCreateDevice(DriverObject, 16, &empty, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) ==
           STATUS_SUCCESS);
