@@ -116,6 +116,8 @@ $header[1] = 0x1000c;
 $header[2] = -(0x1badb002 + 0x1000c) & 0xffffffff;
 run_is('PMU=intel-v4 PAYLOAD=' . file('features', pack 'V8', @header), 77,
        qr/^# payload: it requires multiboot features 8\s*$/m, 'features that nobody knows');
+run_is('PMU=intel-v4 PAYLOAD=' . file('cut', substr contents("$build/payload.elf"), 0, 8000), 77,
+       qr/^# payload: its ELF program headers lead out of the file\s*$/m, 'a multiboot image, cut');
 my $two = "PAYLOAD_MODULES='$initrd $initrd'";
 run_is("PMU=intel-v4 PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=info $two", 0,
        qr/^module 0 <070701 what an archive begins with> line <\Q$initrd\E>\nmodule 1 <070701/m,
