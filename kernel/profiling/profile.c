@@ -64,7 +64,6 @@ static void unlock_buffer(struct profile *p)
     for (uint64_t i = 0; p->user_buffer && i < p->page_count && p->pages[i]; i++)
         phys_free(p->pages[i], 1);
     phys_free(p->pages, (unsigned)(p->page_count * sizeof *p->pages / PAGE_SIZE + 1));
-    p->pages = NULL;
 }
 
 static NTSTATUS lock_buffer(struct profile *p)

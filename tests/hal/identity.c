@@ -109,7 +109,7 @@ TEST(smbios, garbage, "tables with random bytes are read to their end and not be
     }
 }
 
-/* What UEFI hands over, with one entry point. Sources as in hal/smbios.c. */
+/* An EFI system table whose list leads to the names. Sources: as in hal/smbios.c. */
 struct efi {
     uint64_t system[15]; /* [0] signature, [13] how many, [14] where */
     struct {
@@ -120,12 +120,13 @@ struct efi {
     char names[sizeof good];
 };
 
-/* The entry point's bytes that its sum covers, and where it has the byte that makes the sum 0. */
-static void set_sum(uint8_t *from, unsigned size, uint8_t *sum)
+/* Sets a byte of these so that they add up to 0. */
+static void set_sum(const uint8_t *bytes, unsigned size, uint8_t *checksum)
 {
-    *sum = 0;
+    uint8_t sum = *checksum = 0;
     for (unsigned i = 0; i < size; i++)
-        *sum -= (i + from == sum ? 0 : from[i]);
+        sum += bytes[i];
+    *checksum = (uint8_t)-sum;
 }
 
 static bool efi_names(struct efi *e)
@@ -147,7 +148,7 @@ static void make_efi(struct efi *e)
     memcpy(e->names, good, sizeof good);
 }
 
-/* An entry point of 24 bytes, of which byte 6 says so, or of 31. */
+/* The entry point of 64 bits, whose byte 6 is its length, or the one of 32 bits. */
 static void make_entry(struct efi *e, bool wide)
 {
     static const uint32_t guids[2][4] = {
@@ -175,7 +176,7 @@ TEST(smbios, efi,
     struct efi *e = phys_alloc(1);
     REQUIRE(e);
     for (unsigned wide = 0; wide < 2; wide++) {
-        /* what is wrong: a byte of the whole */
+        /* Any of these bytes hides the names when it is wrong. */
         uint8_t *const wrong[] = { (uint8_t *)e->system, (uint8_t *)e->list[1].guid, &e->entry[0],
                                    &e->entry[wide ? 5 : 21], &e->entry[wide ? 4 : 20] };
         make_efi(e);

@@ -343,7 +343,8 @@ sub check_cppcheck
     holds('cppcheck finds nothing', failure("cppcheck $flags boot kernel hal pmu tests"));
 }
 
-# What scan-build runs, without compiling each file once more. Of the product: tests take long.
+# What scan-build runs, without compiling each file once more. It reads the product only: the
+# tests would double its time.
 sub check_scan
 {
     my @objects = map { s{^$gcc/}{$out/scan/}r }

@@ -150,13 +150,10 @@ my @machines = (
                 . "pmu_quiet*,pmu_masked*,pmu_two*,pmu_cache*,profile_*,etw_counts*,etw_samples*,"
                 . "exceptions*,vpmu.*,tp_cost*'", 0] }
         'PMU=intel-v2', 'PMU=zen3 SMP=2'),
-    (map {
-        my $model = $_;
-        my $long = $model =~ /^(?:intel-v5|amd-v2)$/ ? ' long' : '';
-        map { ["$model, $_ CPU, thread profiling, isolate" . ($long && ', long'),
-               "PMU=$model SMP=$_ ARGS='counters=isolate$long' TESTS='tp_*,exact*'", 0] }
-            ($model eq 'intel-v5' ? (1, 4) : $long ? 4 : 2)
-    } qw(intel-v1 intel-v5 amd-k7 amd-v2)),
+    (map { ["$_->[0], $_->[1] CPU, thread profiling, isolate$_->[2]",
+            "PMU=$_->[0] SMP=$_->[1] ARGS='counters=isolate$_->[2]' TESTS='tp_*,exact*'", 0] }
+        ['intel-v1', 2, ''], ['intel-v5', 1, ' long'], ['intel-v5', 4, ' long'], ['amd-k7', 2, ''],
+        ['amd-v2', 4, ' long']),
     ['no RDPMC in ring 3, 2 CPU',
      "PMU=zen3 SMP=2 ARGS=rdpmc=off TESTS='tp_*,exact*,pmu_rdpmc*,vpmu_quirks.irq3'", 0,
      qr/^ok \d+ - tp_exact\.sum$/m],

@@ -110,7 +110,7 @@ sub ask
     my ($folder, $tests, $machine) = @_;
     my $log = said($folder, "$machine TESTS='$tests' tests/run", qr/^not ok/);
     return "noticed: $1" if $log =~ /^not ok \d+ - (\S+)/m;
-    return "noticed: $1" if $machine =~ /SMP=4$/ && $log =~ /^(# smp: .*)/m; # as matrix.t
+    return "noticed: $1" if $machine =~ /SMP=4$/ && $log =~ /^(# smp: .*)/m; # matrix.t wants none
     my ($last) = $log =~ /\n# ((?:PASS|FAIL|NONE|CRASH|HANG|BROKEN).*)\s*\z/;
     return 'BROKEN ' . ($last // 'no verdict') if !$last || $last =~ /^(?:BROKEN|NONE no test)/;
     return $last =~ /^CRASH/ ? "crashed: $last" : $last =~ /^HANG/ ? "hung: $last" : $last;

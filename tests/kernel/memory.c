@@ -54,7 +54,7 @@ TEST(
     "the kernel has its last pages still")
 {
     if (phys_free_pages() > MOST)
-        SKIP("all memory is more than 64 MB");
+        SKIP("there are more than 64 MB of memory");
     struct process *process = user_process();
     REQUIRE(process != NULL);
     uint64_t base = reserved(process, ANYWHERE, LARGE);

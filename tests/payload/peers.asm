@@ -70,9 +70,9 @@ strings:
     write_msr r10
     ret
 
-; uint64_t on_clean_stack(uint64_t top, uint32_t msr, uint64_t on, const uint64_t *entry): counts
-; until an interrupt comes, on another stack: what its handler finds in the entry, before it stores
-; anything; 0: none came.
+; uint64_t on_clean_stack(uint64_t top, uint32_t msr, uint64_t on, const uint64_t *entry): starts a
+; counter, and waits on another stack for its interrupt. Returns the stack's page-table entry as the
+; interrupt's handler finds it before it stores anything; 0: no interrupt came.
 global on_clean_stack, clean_interrupt
 on_clean_stack:
     mov r8, rdx

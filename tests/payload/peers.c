@@ -221,20 +221,21 @@ static void emulation(unsigned i)
     try_wrmsr(select_msr(i), 0);
 }
 
-/* The processor stores an interrupt's frame, or who stands in for it. */
+/* The processor, or a hypervisor in its place, stores an interrupt's frame: the stack's page is
+ * accessed and dirty then. */
 static void frame_marks_its_page(unsigned i)
 {
+    bool global = control != NONE;
+    uint32_t starts = global ? control : select_msr(i);
     uint64_t *entry = &dirs[STACK >> 21], select = ON | 0xc0 | INTERRUPT;
     *entry &= ~(uint64_t)(ACCESSED | DIRTY);
     asm volatile("invlpg (%0)" : : "r"((uint64_t)STACK) : "memory");
     APIC(LVT_PMI) = CLEAN_VECTOR;
     try_wrmsr(counter_msr(i), -(uint64_t)LOOPS & counter_mask());
-    if (control != NONE)
+    if (global)
         try_wrmsr(select_msr(i), select);
-    uint64_t found = on_clean_stack(STACK + 0x1000, control != NONE ? control : select_msr(i),
-                                    control != NONE ? 1ul << i : select, entry);
-    if (control != NONE)
-        try_wrmsr(control, 0);
+    uint64_t found = on_clean_stack(STACK + 0x1000, starts, global ? 1ul << i : select, entry);
+    try_wrmsr(starts, 0);
     try_wrmsr(select_msr(i), 0);
     if (status != NONE)
         try_wrmsr(clear, 1ul << i);
