@@ -161,12 +161,16 @@ static void make_entry(struct efi *e, bool wide)
     e->entry[6] = 24;
     e->entry[wide ? 12 : 22] = sizeof good;
     memcpy(e->entry + (wide ? 16 : 24), &names, wide ? 8 : 4);
-    if (wide) {
-        set_sum(e->entry, 24, &e->entry[5]);
-        return;
-    }
-    memcpy(e->entry + 16, "_DMI_", 5);
-    set_sum(e->entry + 16, 15, &e->entry[21]);
+    if (!wide)
+        memcpy(e->entry + 16, "_DMI_", 5);
+}
+
+/* Returns where the sum is. */
+static uint8_t *sum_entry(struct efi *e, bool wide)
+{
+    uint8_t *from = wide ? e->entry : e->entry + 16;
+    set_sum(from, wide ? e->entry[6] : 15, from + 5);
+    return from + 5;
 }
 
 TEST(smbios, efi,
@@ -176,21 +180,25 @@ TEST(smbios, efi,
     struct efi *e = phys_alloc(1);
     REQUIRE(e);
     for (unsigned wide = 0; wide < 2; wide++) {
-        /* Any of these bytes hides the names when it is wrong. */
+        /* Any of these bytes hides the names when it is wrong and the sum is right. */
         uint8_t *const wrong[] = { (uint8_t *)e->system, (uint8_t *)e->list[1].guid, &e->entry[0],
-                                   &e->entry[wide ? 5 : 21], &e->entry[wide ? 4 : 20] };
+                                   &e->entry[wide ? 4 : 20] };
         make_efi(e);
         make_entry(e, wide);
-        CHECK(efi_names(e));
         for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
             ++*wrong[i];
+            sum_entry(e, wide);
             CHECK(!efi_names(e));
             --*wrong[i];
         }
+        ++*sum_entry(e, wide);
+        CHECK(!efi_names(e));
+        sum_entry(e, wide);
+        CHECK(efi_names(e));
     }
     for (unsigned length = 23; length <= 33; length++) {
         e->entry[6] = (uint8_t)length;
-        set_sum(e->entry, length, &e->entry[5]);
+        sum_entry(e, true);
         CHECK_EQ(efi_names(e), length >= 24 && length <= 32);
     }
     phys_free(e, 1);
