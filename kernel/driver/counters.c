@@ -185,20 +185,15 @@ HAL_PRIVATE_DISPATCH HalPrivateDispatchTable = { .Version = 17,
                                                  .HalCollectPmcCounters = (PVOID)collect_counters,
                                                  .HalFreePmcCounterSet = (PVOID)free_counter_set };
 
-unsigned counters_left(const struct driver *driver)
+void counters_left(struct driver *driver)
 {
-    unsigned count = 0;
     for (unsigned i = 0; i < HAL_OWNERS_MAX; i++) {
         char place[96];
         if (!sets[i].handle || driver_at(sets[i].where) != driver)
             continue;
         driver_place(sets[i].where, place, sizeof place);
-        print("# %s left hardware counters, allocated at %s\n", driver->name, place);
-        count++;
+        driver_left(driver, "hardware counters, allocated at %s", place);
     }
-    if (hal_pmi_has_driver() && driver_at((uint64_t)interrupt_handler) == driver) {
-        print("# %s left its handler of the counters' interrupt\n", driver->name);
-        count++;
-    }
-    return count;
+    if (hal_pmi_has_driver() && driver_at((uint64_t)interrupt_handler) == driver)
+        driver_left(driver, "its handler of the counters' interrupt");
 }

@@ -219,7 +219,7 @@ BOOLEAN KeCancelTimer(PKTIMER Timer)
 
 BOOLEAN KeReadStateTimer(PKTIMER Timer) { return Timer->Header.SignalState > 0; }
 
-unsigned timers_left(const struct driver *driver)
+void timers_left(struct driver *driver)
 {
     unsigned count = 0;
     KeFlushQueuedDpcs();
@@ -229,6 +229,5 @@ unsigned timers_left(const struct driver *driver)
                  (timer->Dpc && driver_at((uint64_t)timer->Dpc->DeferredRoutine) == driver);
     sched_unlock(irql);
     if (count)
-        print("# %s left %u timer%s set\n", driver->name, count, count > 1 ? "s" : "");
-    return count;
+        driver_left(driver, "%u timer%s set", count, count > 1 ? "s" : "");
 }

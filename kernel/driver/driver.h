@@ -20,6 +20,7 @@ struct driver {
     DRIVER_EXTENSION extension;
     WCHAR path[80], object_name[80]; /* what RegistryPath and DriverName point to */
     UNICODE_STRING registry;
+    unsigned left; /* things that it had not freed when it was stopped */
 };
 
 /* Whether an image is meant as a driver: its name ends with .sys. */
@@ -93,11 +94,13 @@ void exception_tick(const struct trap_frame *frame, uint64_t irql);
 /* Atomic: somebody asks why the machine hangs. */
 extern bool driver_hangs;
 
-/* The resources that a driver has not freed: prints a line for each, returns how many. Each file
- * counts its own kind. */
-unsigned pool_left(const struct driver *driver);
-unsigned counters_left(const struct driver *driver);
-unsigned threads_left(const struct driver *driver);
-unsigned timers_left(const struct driver *driver);
-unsigned routines_left(const struct driver *driver);
-unsigned nmi_left(const struct driver *driver);
+/* Says and counts what the driver has not freed: "# NAME left ...". */
+__attribute__((format(printf, 2, 3))) void driver_left(struct driver *driver, const char *format,
+                                                       ...);
+/* What the driver has not freed, to driver_left. Each file knows its own kind. */
+void pool_left(struct driver *driver);
+void counters_left(struct driver *driver);
+void threads_left(struct driver *driver);
+void timers_left(struct driver *driver);
+void routines_left(struct driver *driver);
+void nmi_left(struct driver *driver);

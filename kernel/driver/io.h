@@ -62,7 +62,7 @@ void device_close(PDEVICE_OBJECT device);
 PDEVICE_OBJECT device_top(PDEVICE_OBJECT device);
 /* After DriverEntry: its devices can be opened. */
 void devices_initialized(struct driver *driver);
-unsigned devices_left(const struct driver *driver);
+void devices_left(struct driver *driver);
 
 /* strings.c */
 bool text_equal(const UNICODE_STRING *a, const UNICODE_STRING *b, bool any_case);

@@ -237,6 +237,17 @@ NTSTATUS driver_start(struct driver *driver)
     return status;
 }
 
+void driver_left(struct driver *driver, const char *format, ...)
+{
+    char text[200];
+    va_list args;
+    va_start(args, format);
+    print_to_va(text, sizeof text, format, args);
+    va_end(args);
+    print("# %s left %s\n", driver->name, text);
+    driver->left++;
+}
+
 bool driver_stop(struct driver *driver, bool started)
 {
     if (started && !driver->object.DriverUnload) {
@@ -248,10 +259,15 @@ bool driver_stop(struct driver *driver, bool started)
         run_in_thread(driver, true);
     work_wait();
     requests_reap();
-    unsigned left = requests_left(driver) + timers_left(driver) + routines_left(driver) +
-                    nmi_left(driver) + counters_left(driver) + devices_left(driver) +
-                    threads_left(driver) + pool_left(driver);
-    if (!left)
+    requests_left(driver);
+    timers_left(driver);
+    routines_left(driver);
+    nmi_left(driver);
+    counters_left(driver);
+    devices_left(driver);
+    threads_left(driver);
+    pool_left(driver);
+    if (!driver->left)
         unmap_pages(driver);
-    return !left;
+    return !driver->left;
 }

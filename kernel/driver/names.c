@@ -368,7 +368,7 @@ NTSTATUS IoDeleteSymbolicLink(PUNICODE_STRING SymbolicLinkName)
 
 /* --- At the end. --- */
 
-static void name_left(const struct driver *driver, const char *kind, const struct place *place)
+static void name_left(struct driver *driver, const char *kind, const struct place *place)
 {
     const UNICODE_STRING *parts[] = { &folders[place->folder], &place->name };
     char text[80];
@@ -377,23 +377,17 @@ static void name_left(const struct driver *driver, const char *kind, const struc
         for (unsigned i = 0; i < parts[part]->Length / sizeof(WCHAR) && n < sizeof text - 1; i++)
             text[n++] = parts[part]->Buffer[i] < 0x7f ? (char)parts[part]->Buffer[i] : '?';
     text[n] = 0;
-    print("# %s left %s %s\n", driver->name, kind, n ? text : "without a name");
+    driver_left(driver, "%s %s", kind, n ? text : "without a name");
 }
 
-unsigned devices_left(const struct driver *driver)
+void devices_left(struct driver *driver)
 {
-    unsigned count = 0;
     for (const LIST_ENTRY *e = devices.Flink; e != &devices; e = e->Flink)
-        if (driver_at(device_of_entry(e)->where) == driver) {
+        if (driver_at(device_of_entry(e)->where) == driver)
             name_left(driver, "device", &device_of_entry(e)->place);
-            count++;
-        }
     for (const LIST_ENTRY *e = links.Flink; e != &links; e = e->Flink) {
         const struct link *l = CONTAINING_RECORD(e, struct link, list);
-        if (driver_at(l->where) == driver) {
+        if (driver_at(l->where) == driver)
             name_left(driver, "symbolic link", &l->place);
-            count++;
-        }
     }
-    return count;
 }

@@ -75,13 +75,12 @@ NTSTATUS KeDeregisterNmiCallback(PVOID Handle)
     return status;
 }
 
-unsigned nmi_left(const struct driver *driver)
+void nmi_left(struct driver *driver)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < NMI_CALLBACKS; i++)
         if (slots[i].routine && driver_at((uint64_t)slots[i].routine) == driver)
             count++;
     if (count)
-        print("# %s left %u NMI callback%s\n", driver->name, count, count > 1 ? "s" : "");
-    return count;
+        driver_left(driver, "%u NMI callback%s", count, count > 1 ? "s" : "");
 }

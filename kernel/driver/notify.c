@@ -112,10 +112,9 @@ NTSTATUS PsSetCreateProcessNotifyRoutine(notify_routine NotifyRoutine, BOOLEAN R
                                                                : STATUS_INVALID_PARAMETER;
 }
 
-unsigned routines_left(const struct driver *driver)
+void routines_left(struct driver *driver)
 {
     const struct kind *const kinds[] = { &of_threads, &of_processes };
-    unsigned count = 0;
     for (unsigned k = 0; k < 2; k++)
         for (unsigned i = 0; i < NOTIFY_MAX; i++) {
             char place[96];
@@ -123,8 +122,6 @@ unsigned routines_left(const struct driver *driver)
             if (!routine || driver_at(routine) != driver)
                 continue;
             driver_place(routine, place, sizeof place);
-            print("# %s left a %s notify routine, %s\n", driver->name, kinds[k]->name, place);
-            count++;
+            driver_left(driver, "a %s notify routine, %s", kinds[k]->name, place);
         }
-    return count;
 }

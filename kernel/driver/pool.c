@@ -241,18 +241,14 @@ unsigned pool_blocks(void)
     return count;
 }
 
-unsigned pool_left(const struct driver *driver)
+void pool_left(struct driver *driver)
 {
-    unsigned count = 0;
     for (const LIST_ENTRY *e = used.Flink; e != &used; e = e->Flink) {
         const struct block *b = CONTAINING_RECORD(e, struct block, list);
         char text[160];
         if (driver_at(b->where) != driver)
             continue;
         print_block(text, sizeof text, b);
-        print("# %s left %s%s\n", driver->name, text,
-              guard_changed(b) ? ", and wrote beyond it" : "");
-        count++;
+        driver_left(driver, "%s%s", text, guard_changed(b) ? ", and wrote beyond it" : "");
     }
-    return count;
 }

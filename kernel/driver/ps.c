@@ -75,18 +75,14 @@ NTSTATUS PsTerminateSystemThread(NTSTATUS ExitStatus)
     thread_exit(ExitStatus);
 }
 
-unsigned threads_left(const struct driver *driver)
+void threads_left(struct driver *driver)
 {
-    unsigned count = 0;
     struct thread *thread;
     for (unsigned id = 0; (thread = thread_after(id)); object_release(&thread->object)) {
         id = thread->id;
-        if (thread->name != driver->name)
-            continue;
-        print("# %s left thread %u, which still runs\n", driver->name, id);
-        count++;
+        if (thread->name == driver->name)
+            driver_left(driver, "thread %u, which still runs", id);
     }
-    return count;
 }
 
 PVOID PsGetCurrentThread(void) { return &thread_current()->object.header; }

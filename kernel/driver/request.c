@@ -136,20 +136,16 @@ bool request_waited(const void *object, char *text, size_t capacity)
     return found;
 }
 
-unsigned requests_left(const struct driver *driver)
+void requests_left(struct driver *driver)
 {
-    unsigned count = 0;
     KIRQL irql = lock_acquire(&requests_lock);
     for (const LIST_ENTRY *e = abandoned.Flink; e != &abandoned; e = e->Flink) {
         struct request *r = CONTAINING_RECORD(e, struct request, list);
-        if (request_first(r)->DeviceObject->DriverObject != &driver->object)
-            continue;
-        print("# %s left a request, IRP_MJ %02x, that it never completed\n", driver->name,
-              request_first(r)->MajorFunction);
-        count++;
+        if (request_first(r)->DeviceObject->DriverObject == &driver->object)
+            driver_left(driver, "a request, IRP_MJ %02x, that it never completed",
+                        request_first(r)->MajorFunction);
     }
     lock_release(&requests_lock, irql);
-    return count;
 }
 
 /* --- Down. --- */

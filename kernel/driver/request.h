@@ -61,7 +61,7 @@ void requests_reap(void);
 /* Whether a wait for this object is one for a request; then `text` names the driver that has it. */
 bool request_waited(const void *object, char *text, size_t capacity);
 /* Prints a line for each request that the driver has not completed; how many. */
-unsigned requests_left(const struct driver *driver);
+void requests_left(struct driver *driver);
 
 /* What MajorFunction holds before the driver writes there: STATUS_INVALID_DEVICE_REQUEST. */
 NTAPI NTSTATUS driver_default_dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp);
