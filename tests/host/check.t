@@ -248,6 +248,21 @@ sub check_layouts
                   . '-I. -isystem /usr/x86_64-w64-mingw32/include/ddk -Wno-array-bounds -x c -'));
 }
 
+# The tests call each routine that drivers import, or name it. wdm.h makes other
+# names of a few.
+sub check_routines
+{
+    my %called = map { $_ => 1 } map { /\w+/g } map { Text::lines($_) }
+        split /\n/, `git ls-files 'tests/*.c'`;
+    my %other = (HalDispatchTable => 'HalSetSystemInformation', IofCallDriver => 'IoCallDriver',
+                 IofCompleteRequest => 'IoCompleteRequest',
+                 ObfDereferenceObject => 'ObDereferenceObject');
+    my @routines = map { /^[A-Z_]+\((?:\w+, )?([A-Z]\w+)/ }
+        Text::lines('kernel/driver/export_list.h');
+    holds(@routines . ' routines that drivers import are called by tests',
+          @routines ? () : 'none', grep { !$called{ $other{$_} // $_ } } @routines);
+}
+
 # Structures, constants and exports that both know; tests/host/headers names the exceptions.
 sub check_headers
 {
@@ -380,7 +395,7 @@ sub check_repro
 
 my @names = @ARGV ? @ARGV
     : qw(text facts format functions names citations pages commands journeys includes layouts
-         headers gcc symbols fences size contract mutants clang cppcheck scan alone repro);
+         routines headers gcc symbols fences size contract mutants clang cppcheck scan alone repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {
     no strict 'refs';

@@ -76,6 +76,8 @@ check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device_apc.c
 my %imports = (1 => 86, 2 => 95); # another processor uses lists while this one has their lock
 check("DRIVER=tests/programs/driver_imports.c PMU=none SMP=$_", 0,
       qr/^$imports{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
+check("DRIVER=tests/programs/driver_routines.c PMU=none SMP=$_", 0,
+      qr/^53 checks, 0 wrong\n# PASS/m) for 1, 2;
 my %nmis = (1 => 26, 2 => 29);
 check("DRIVER=tests/programs/driver_nmi.c PMU=none SMP=$_", 0,
       qr/^$nmis{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
@@ -141,6 +143,15 @@ my %bug = (
     requeue => ['0x000000e4 WORKER_INVALID', '.* queued already$'],
     unqueue => ['0x000000e4 WORKER_INVALID', 'IoFreeWorkItem of .*'],
     check   => ['0x00000139 KERNEL_SECURITY_CHECK_FAILURE \(0x2,', 'INT 29h$'],
+    stop    => ['0x000000e2 a driver\'s own \(0x1, 0x2, 0x3,', 'KeBugCheckEx$'],
+    stopped => ['0x000000e2 a driver\'s own \(0x0, 0x0, 0x0,', 'KeBugCheck$'],
+    higher  => ['0x0000000a IRQL_NOT_LESS_OR_EQUAL \(0x2, 0x0,', 'KeLowerIrql to a higher IRQL$'],
+    lower   => ['0x0000000a IRQL_NOT_LESS_OR_EQUAL \(0x1, 0x2,', 'KeRaiseIrql to a lower IRQL$'],
+    no_level => ['0x0000000a IRQL_NOT_LESS_OR_EQUAL \(0x10, 0x0,', 'KeRaiseIrql .*'],
+    early   => ['0x0000000a IRQL_NOT_LESS_OR_EQUAL', '.* below DISPATCH_LEVEL$'],
+    not_mine => ['0x00000010 SPIN_LOCK_NOT_OWNED', 'this processor does not have the lock .*'],
+    unmade  => ['0x000000c7 TIMER_OR_DPC_INVALID \(0x0,', 'KeInsertQueueDpc of .*'],
+    tagless => ['0x000000c2 BAD_POOL_CALLER \(0x9b, 0x0, 0x10,', '.* a tag of 0$'],
     deep    => ['0x00000035 NO_MORE_IRP_STACK_LOCATIONS', 'IoCallDriver .*'],
 );
 my %panic;
@@ -169,6 +180,7 @@ check('DRIVER=' . bad_driver('keep') . ' PROGRAM=tests/programs/keep.c PMU=none'
       qr/^# PASS the program ended with 0\n# keep\.sys left a request, IRP_MJ 0e,/m);
 bad('leave', 1, map { qr/^# leave\.sys left $_/m } qr/1 timer/, qr/1 NMI callback/,
     qr/a thread notify routine, leave\.sys\+0x/, 'hardware counters',
+    q{its handler of the counters' interrupt$},
     'device \\\\Device\\\\Left', 'symbolic link \\\\\?\?\\\\Left',
     qr/thread \d+, which still runs/, "pool 'Left', 5000 bytes");
 

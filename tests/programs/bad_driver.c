@@ -266,7 +266,50 @@ static VOID bad_unqueue(VOID)
 /* What a compiler's check of the stack does: __fastfail(FAST_FAIL_STACK_COOKIE_CHECK_FAILURE). */
 static VOID bad_check(VOID) { __asm__ volatile("int $0x29" : : "c"(2)); }
 
+/* What wdm.h has inline. */
+static PVOID routine(PCWSTR Name)
+{
+    UNICODE_STRING name;
+    RtlInitUnicodeString(&name, Name);
+    return MmGetSystemRoutineAddress(&name);
+}
+
+static VOID bad_stop(VOID) { KeBugCheckEx(MANUALLY_INITIATED_CRASH, 1, 2, 3, 4); }
+static VOID bad_stopped(VOID) { KeBugCheck(MANUALLY_INITIATED_CRASH); }
+static VOID bad_higher(VOID) { ((VOID(NTAPI *)(KIRQL))routine(L"KeLowerIrql"))(DISPATCH_LEVEL); }
+static VOID bad_tagless(VOID) { ExAllocatePoolWithTag(NonPagedPool, 16, 0); }
+
+static VOID bad_lower(VOID)
+{
+    KIRQL(NTAPI * raise)(KIRQL) = routine(L"KfRaiseIrql");
+    raise(DISPATCH_LEVEL);
+    raise(APC_LEVEL);
+}
+
+static VOID bad_no_level(VOID) { ((KIRQL(NTAPI *)(KIRQL))routine(L"KfRaiseIrql"))(HIGH_LEVEL + 1); }
+
+static VOID bad_early(VOID)
+{
+    KSPIN_LOCK lock = 0;
+    KeAcquireSpinLockAtDpcLevel(&lock);
+}
+
+static VOID bad_not_mine(VOID)
+{
+    KSPIN_LOCK lock = 2; /* processor 1 has it */
+    KIRQL irql;
+    KeRaiseIrql(DISPATCH_LEVEL, &irql);
+    KeReleaseSpinLockFromDpcLevel(&lock);
+}
+
+static VOID bad_unmade(VOID)
+{
+    memset(&dpc, 0, sizeof dpc);
+    KeInsertQueueDpc(&dpc, NULL, NULL);
+}
+
 static BOOLEAN NTAPI on_nmi(PVOID Context, BOOLEAN Handled) { return Handled; }
+static VOID NTAPI on_pmi(PVOID TrapFrame) {}
 
 /* Leaves one of each kind. */
 static VOID leave(PDRIVER_OBJECT DriverObject)
@@ -276,6 +319,7 @@ static VOID leave(PDRIVER_OBJECT DriverObject)
     PDEVICE_OBJECT device;
     LARGE_INTEGER hour;
     HANDLE counters, thread;
+    PVOID handler = on_pmi;
     struct {
         ULONG Count;
         ULONG Type, Flags, Index, Unused[3];
@@ -292,6 +336,7 @@ static VOID leave(PDRIVER_OBJECT DriverObject)
     PsCreateSystemThread(&thread, THREAD_ALL_ACCESS, NULL, NULL, NULL, wait_for_ever, NULL);
     ZwClose(thread);
     HalAllocateHardwareCounters(NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)&resources, &counters);
+    HalSetSystemInformation(1, sizeof handler, &handler); /* of the counters' interrupt */
 }
 
 static const struct {
@@ -309,7 +354,10 @@ static const struct {
     { L"mutex", bad_mutex },         { L"release", bad_release },   { L"requeue", bad_requeue },
     { L"unqueue", bad_unqueue },     { L"check", bad_check },       { L"overrun", bad_overrun },
     { L"header", bad_header },       { L"stuck", bad_stuck },       { L"null", bad_null },
-    { L"stack", bad_stack },         { L"raised", bad_raised },
+    { L"stack", bad_stack },         { L"raised", bad_raised },     { L"stop", bad_stop },
+    { L"stopped", bad_stopped },     { L"higher", bad_higher },     { L"tagless", bad_tagless },
+    { L"lower", bad_lower },         { L"no_level", bad_no_level }, { L"early", bad_early },
+    { L"not_mine", bad_not_mine },   { L"unmade", bad_unmade },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

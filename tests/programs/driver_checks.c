@@ -71,6 +71,65 @@ static VOID check_hal(VOID)
     CHECK(HalSetSystemInformation(99, 1, &information) == STATUS_INVALID_INFO_CLASS);
 }
 
+static struct {
+    volatile LONG calls, irql;
+    PVOID volatile frame;
+} pmi;
+
+static VOID NTAPI on_pmi(PVOID TrapFrame)
+{
+    pmi.irql = KeGetCurrentIrql();
+    pmi.frame = TrapFrame;
+    pmi.calls++;
+}
+
+static NTSTATUS set_pmi_handler(PVOID Handler, ULONG Size)
+{
+    return HalSetSystemInformation(1, Size, &Handler); /* HalProfileSourceInterruptHandler */
+}
+
+/* Counter 0 overflows once, by instructions of ring 0. */
+static VOID overflow_once(VOID)
+{
+    int leaf[4];
+    __cpuid(leaf, 0);
+    const BOOLEAN amd = leaf[1] == 0x68747541; /* "Auth" */
+    const ULONG counter = amd ? 0xc0010201 : 0xc1, select = amd ? 0xc0010200 : 0x186,
+                global = amd ? 0xc0000301 : 0x38f;
+    __writemsr(counter, amd ? 0xffffffffff00 : (ULONG64)-256);
+    __writemsr(select, 0x5200c0); /* retired instructions, ring 0, interrupt, enabled */
+    __writemsr(global, __readmsr(global) | 1);
+    for (volatile int i = 0; i < 1000; i++)
+        ;
+    __writemsr(select, 0);
+}
+
+/* A handler of the counters' interrupt, beside the owner's own. */
+static VOID check_pmi_handler(VOID)
+{
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR own = { ResourceTypeOverflow,
+                                                 0,
+                                                 { .OverflowHandler = overflowed } };
+    GROUP_AFFINITY one = { 1, 0, { 0 } }, before;
+    HANDLE handle;
+    SUCCEEDS(allocate(&own, NULL, &handle));
+    KeSetSystemGroupAffinityThread(&one, &before);
+    IS(set_pmi_handler(on_pmi, sizeof(PVOID) - 1), STATUS_INFO_LENGTH_MISMATCH);
+    overflow_once();
+    IS(pmi.calls, 0);
+    SUCCEEDS(set_pmi_handler(on_pmi, sizeof(PVOID)));
+    IS(set_pmi_handler(on_pmi, sizeof(PVOID)), STATUS_DEVICE_BUSY);
+    overflow_once();
+    IS(pmi.calls, 1);
+    IS(pmi.irql, PROFILE_LEVEL);
+    CHECK(pmi.frame);
+    SUCCEEDS(set_pmi_handler(NULL, sizeof(PVOID)));
+    overflow_once();
+    IS(pmi.calls, 1);
+    KeRevertToUserGroupAffinityThread(&before);
+    SUCCEEDS(HalFreeHardwareCounters(handle));
+}
+
 __declspec(dllimport) extern struct {
     ULONG Version;
     PVOID Others[71];
@@ -359,6 +418,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     DriverObject->DriverUnload = unload;
     check_counters();
     check_hal();
+    check_pmi_handler();
     check_counter_set();
     check_sample();
     check_names(DriverObject);
