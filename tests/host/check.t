@@ -248,19 +248,24 @@ sub check_layouts
                   . '-I. -isystem /usr/x86_64-w64-mingw32/include/ddk -Wno-array-bounds -x c -'));
 }
 
-# The tests call each routine that drivers import, or name it. wdm.h makes other
-# names of a few.
+# The tests call each routine that drivers import and each function of kernel32 and advapi32, or
+# name it. Some have another name in headers; compilers call what ntdll exports too.
 sub check_routines
 {
     my %called = map { $_ => 1 } map { /\w+/g } map { Text::lines($_) }
-        split /\n/, `git ls-files 'tests/*.c'`;
+        split /\n/, `git ls-files 'tests/*.c' 'tests/*.cpp' 'tests/*.h'`;
     my %other = (HalDispatchTable => 'HalSetSystemInformation', IofCallDriver => 'IoCallDriver',
                  IofCompleteRequest => 'IoCompleteRequest',
-                 ObfDereferenceObject => 'ObDereferenceObject');
+                 ObfDereferenceObject => 'ObDereferenceObject',
+                 GetEnvironmentStrings => 'GetEnvironmentStringsA',
+                 VerifyConsoleIoHandle => 'GetConsoleMode');
     my @routines = map { /^[A-Z_]+\((?:\w+, )?([A-Z]\w+)/ }
         Text::lines('kernel/driver/export_list.h');
-    holds(@routines . ' routines that drivers import are called by tests',
-          @routines ? () : 'none', grep { !$called{ $other{$_} // $_ } } @routines);
+    my @functions = map { /^([A-Z]\w+)/ } grep { !/^(?:EXPORTS|LIBRARY|Rtl)/ }
+        map { Text::lines("kernel/user/$_/$_.def") } qw(kernel32 advapi32);
+    holds(@routines . ' routines of drivers and ' . @functions . ' of programs are called by tests',
+          @routines && @functions ? () : 'none',
+          grep { !$called{ $other{$_} // $_ } } @routines, @functions);
 }
 
 # Structures, constants and exports that both know; tests/host/headers names the exceptions.

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions of kernel32 that the other programs call by another form, or not at all: objects by
+ * their Ex forms, consoles, versions, memory of a process by its handle, modules, messages. */
+#define _WIN32_WINNT 0x0a00
+#include <windows.h>
+#include <evntrace.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "check.h"
+
+static void objects(void)
+{
+    HANDLE event = CreateEventExW(NULL, L"an event", CREATE_EVENT_MANUAL_RESET, EVENT_ALL_ACCESS);
+    HANDLE same = CreateEventExA(NULL, "an event", CREATE_EVENT_INITIAL_SET, SYNCHRONIZE);
+    IS(event && same && GetLastError() == ERROR_ALREADY_EXISTS, 1);
+    IS(WaitForSingleObject(same, 0), WAIT_TIMEOUT); /* the first one says that it is not set */
+    FAILS(SetEvent(same), 0, ERROR_ACCESS_DENIED);
+    IS(PulseEvent(event), 1);
+    IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT);
+    IS(SetEvent(event), 1);
+    IS(WaitForSingleObject(event, 0) + WaitForSingleObject(event, 0), 0); /* by hand */
+    IS(PulseEvent(event), 1);
+    IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT);
+    IS(CloseHandle(event) && CloseHandle(same), 1);
+    event = CreateEventExW(NULL, NULL, CREATE_EVENT_INITIAL_SET, EVENT_ALL_ACCESS);
+    IS(WaitForSingleObject(event, 0), 0);
+    IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT); /* the wait has reset it */
+    FAILS(PulseEvent(NULL), 0, ERROR_INVALID_HANDLE);
+    CloseHandle(event);
+
+    HANDLE mutex = CreateMutexExW(NULL, L"a mutex", CREATE_MUTEX_INITIAL_OWNER, MUTEX_ALL_ACCESS);
+    FAILS(OpenMutexW(SYNCHRONIZE, FALSE, L"no mutex"), NULL, ERROR_FILE_NOT_FOUND);
+    FAILS(OpenMutexW(SYNCHRONIZE, FALSE, NULL), NULL, ERROR_INVALID_PARAMETER);
+    same = OpenMutexW(SYNCHRONIZE, FALSE, L"a mutex");
+    IS(ReleaseMutex(same), 1);
+    FAILS(ReleaseMutex(mutex), 0, ERROR_NOT_OWNER);
+    CloseHandle(same);
+    same = CreateMutexExA(NULL, "a mutex", 0, MUTEX_ALL_ACCESS);
+    IS(GetLastError(), ERROR_ALREADY_EXISTS);
+    CloseHandle(same);
+    CloseHandle(mutex);
+
+    LONG before;
+    HANDLE semaphore = CreateSemaphoreW(NULL, 1, 2, L"a semaphore");
+    same = CreateSemaphoreExW(NULL, 0, 9, L"a semaphore", 0, SEMAPHORE_ALL_ACCESS);
+    IS(GetLastError(), ERROR_ALREADY_EXISTS);
+    IS(WaitForSingleObject(same, 0), 0);
+    IS(WaitForSingleObject(semaphore, 0), WAIT_TIMEOUT);
+    IS(ReleaseSemaphore(same, 2, &before), 1);
+    IS(before, 0);
+    FAILS(ReleaseSemaphore(semaphore, 1, NULL), 0, ERROR_TOO_MANY_POSTS);
+    FAILS(CreateSemaphoreW(NULL, 3, 2, NULL), NULL, ERROR_INVALID_PARAMETER);
+    IS(CloseHandle(semaphore) && CloseHandle(same), 1);
+}
+
+static void console(void)
+{
+    HANDLE output = GetStdHandle(STD_OUTPUT_HANDLE), input = GetStdHandle(STD_INPUT_HANDLE);
+    CPINFO info;
+    DWORD mode;
+    LARGE_INTEGER zero = { .QuadPart = 0 };
+    IS(GetConsoleMode(output, &mode) && SetConsoleMode(output, mode), 1);
+    FAILS(SetConsoleMode(NULL, mode), 0, ERROR_INVALID_HANDLE);
+    IS(GetConsoleCP() == CP_UTF8 && GetConsoleOutputCP() == CP_UTF8 && GetOEMCP() == CP_UTF8, 1);
+    IS(SetConsoleCP(CP_UTF8) && SetConsoleOutputCP(CP_UTF8), 1);
+    IS(SetConsoleCP(1252) || SetConsoleOutputCP(1252), 0);
+    IS(SetConsoleTitleW(L"a title"), 1);
+    IS(GetCPInfo(CP_UTF8, &info) && info.MaxCharSize == 4 && info.DefaultChar[0] == '?', 1);
+    IS(GetCPInfo(20127, &info) && info.MaxCharSize == 1, 1);
+    FAILS(GetCPInfo(932, &info), 0, ERROR_INVALID_PARAMETER);
+    IS(IsDBCSLeadByteEx(CP_UTF8, 0x81), 0);
+    IS(SetStdHandle(STD_INPUT_HANDLE, output) && GetStdHandle(STD_INPUT_HANDLE) == output, 1);
+    IS(SetStdHandle(STD_INPUT_HANDLE, input) && GetStdHandle(STD_INPUT_HANDLE) == input, 1);
+    IS(SetStdHandle(STD_ERROR_HANDLE, GetStdHandle(STD_ERROR_HANDLE)), 1);
+    FAILS(SetStdHandle(STD_ERROR_HANDLE - 1, output), 0, ERROR_INVALID_HANDLE);
+    FAILS(SetFilePointerEx(output, zero, NULL, FILE_BEGIN), 0, ERROR_INVALID_FUNCTION);
+    FAILS(SetFilePointerEx(NULL, zero, NULL, FILE_BEGIN), 0, ERROR_INVALID_HANDLE);
+    FAILS(GetFileAttributesExW(L"x", GetFileExInfoStandard, &info), 0, ERROR_FILE_NOT_FOUND);
+    IS(FlushFileBuffers(output), 1);
+    IS(AreFileApisANSI(), 1);
+    OutputDebugStringA("debug, ");
+    OutputDebugStringW(L"as sixteen bits, and more of it than sixty-four characters, which go as "
+                       L"two parts\n");
+}
+
+static void system_facts(void)
+{
+    OSVERSIONINFOEXW wide = { .dwOSVersionInfoSize = sizeof(OSVERSIONINFOW), .wProductType = 7 };
+    OSVERSIONINFOA narrow = { .dwOSVersionInfoSize = sizeof narrow };
+    SYSTEM_INFO info;
+    STARTUPINFOA start;
+    STARTUPINFOW wide_start;
+    SYSTEMTIME time;
+    DWORD step, adjustment;
+    BOOL off;
+    memset(wide.szCSDVersion, 0xff, sizeof wide.szCSDVersion);
+    IS(GetVersionExW((OSVERSIONINFOW *)&wide), 1);
+    IS(wide.dwMajorVersion == 10 && !wide.dwMinorVersion && wide.dwBuildNumber == 19045, 1);
+    IS(wide.dwPlatformId == VER_PLATFORM_WIN32_NT && !wide.szCSDVersion[127], 1);
+    IS(wide.wProductType, 7); /* not of the short form */
+    wide.dwOSVersionInfoSize = sizeof wide;
+    IS(GetVersionExW((OSVERSIONINFOW *)&wide) && !wide.wProductType, 1);
+    wide.dwOSVersionInfoSize--;
+    FAILS(GetVersionExW((OSVERSIONINFOW *)&wide), 0, ERROR_INSUFFICIENT_BUFFER);
+    IS(GetVersionExA(&narrow) && narrow.dwBuildNumber == 19045, 1);
+    narrow.dwOSVersionInfoSize = sizeof(OSVERSIONINFOW);
+    FAILS(GetVersionExA(&narrow), 0, ERROR_INSUFFICIENT_BUFFER);
+    IS(GetVersion(), 10 | 19045 << 16);
+    GetNativeSystemInfo(&info);
+    IS(info.wProcessorArchitecture, PROCESSOR_ARCHITECTURE_AMD64);
+    IS(info.dwPageSize == 4096 && info.dwAllocationGranularity == 65536, 1);
+    memset(&start, 0xff, sizeof start);
+    memset(&wide_start, 0xff, sizeof wide_start);
+    GetStartupInfoA(&start);
+    GetStartupInfoW(&wide_start);
+    IS(start.cb == sizeof start && !start.lpTitle && !start.dwFlags, 1);
+    IS(wide_start.cb == sizeof wide_start && !wide_start.lpTitle && !wide_start.dwFlags, 1);
+    IS(GetSystemTimeAdjustment(&adjustment, &step, &off), 1);
+    IS(adjustment == 10000 && step == 10000 && off, 1);
+    GetSystemTime(&time);
+    FAILS(SetSystemTime(&time), 0, ERROR_PRIVILEGE_NOT_HELD);
+    IS(GetPriorityClass(GetCurrentProcess()), NORMAL_PRIORITY_CLASS);
+    IS(SetPriorityClass(GetCurrentProcess(), NORMAL_PRIORITY_CLASS), 1);
+    FAILS(SetPriorityClass(GetCurrentProcess(), HIGH_PRIORITY_CLASS), 0, ERROR_NOT_SUPPORTED);
+    IS(SetErrorMode(SEM_NOGPFAULTERRORBOX), 0);
+    IS(SetErrorMode(0), SEM_NOGPFAULTERRORBOX);
+    IS(IsDebuggerPresent(), 0);
+    IS(strstr(GetCommandLineA(), "\"a b\" c") && wcsstr(GetCommandLineW(), L"\"a b\" c"), 1);
+}
+
+static void memory(void)
+{
+    HANDLE self = GetCurrentProcess();
+    MEMORY_BASIC_INFORMATION region;
+    DWORD old;
+    char *p = VirtualAllocEx(self, NULL, 2 * 4096, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+    IS(VirtualQueryEx(self, p, &region, sizeof region), sizeof region);
+    IS(region.RegionSize == 2 * 4096 && region.Protect == PAGE_READWRITE, 1);
+    IS(VirtualLock(p, 4096) && VirtualUnlock(p, 4096), 1);
+    memset(p, 'x', 2 * 4096);
+    IS(VirtualProtectEx(self, p + 4096, 4096, PAGE_NOACCESS, &old) && old == PAGE_READWRITE, 1);
+    IS(IsBadStringPtrA(p, 4096), 0); /* it ends before that page */
+    IS(IsBadStringPtrA(p, 4097), 1);
+    IS(IsBadStringPtrW((WCHAR *)p, 2048), 0);
+    IS(IsBadStringPtrW((WCHAR *)p, 2049), 1);
+    IS(IsBadStringPtrW((WCHAR *)(p + 4095), 1), 1); /* half of a character */
+    IS(IsBadStringPtrA(p + 4096, 1), 1);
+    p[4095] = 0;
+    IS(IsBadStringPtrA(p, 5000), 0);
+    IS(IsBadStringPtrA(NULL, 1), 1);
+    IS(FlushInstructionCache(self, p, 4096), 1);
+    FAILS(VirtualFreeEx(self, p, 4096, MEM_RELEASE), 0, ERROR_INVALID_PARAMETER);
+    IS(VirtualFreeEx(self, p, 0, MEM_RELEASE), 1);
+    FAILS(VirtualAllocEx(NULL, NULL, 4096, MEM_COMMIT, PAGE_READWRITE), NULL, ERROR_INVALID_HANDLE);
+    char *zeros = GlobalAlloc(GPTR, 100);
+    IS(zeros && !zeros[0] && !zeros[99], 1);
+    IS((uintptr_t)GlobalFree(zeros), 0);
+    char *strings = GetEnvironmentStringsA(), *at = strings, *found = NULL;
+    IS(SetEnvironmentVariableW(L"Win32", L"\u00e9"), 1);
+    FreeEnvironmentStringsA(strings);
+    for (at = strings = GetEnvironmentStringsA(); *at; at += strlen(at) + 1)
+        found = strncmp(at, "Win32=", 6) ? found : at;
+    IS(found && !strcmp(found, "Win32=\xc3\xa9"), 1);
+    IS(FreeEnvironmentStringsA(strings), 1);
+}
+
+static void modules(void)
+{
+    HMODULE own = GetModuleHandleW(NULL), found = NULL;
+    HMODULE ntdll = LoadLibraryW(L"ntdll"), again = LoadLibraryExW(L"NTDLL.dll", NULL, 0);
+    IS(ntdll && ntdll == again && ntdll == GetModuleHandleW(L"ntdll.dll"), 1);
+    IS(LoadLibraryExA("ntdll.dll", NULL, 0) == ntdll && FreeLibrary(ntdll), 1);
+    FAILS(LoadLibraryW(L"no.dll"), NULL, ERROR_MOD_NOT_FOUND);
+    FAILS(GetModuleHandleW(L"no.dll"), NULL, ERROR_MOD_NOT_FOUND);
+    IS(GetModuleHandleExW(0, NULL, &found) && found == own, 1);
+    IS(GetModuleHandleExW(0, L"kernel32.dll", &found) && found == GetModuleHandleA("kernel32"), 1);
+    IS(GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, (LPCWSTR)modules, &found), 1);
+    IS((uintptr_t)found, (uintptr_t)own);
+    FAILS(GetModuleHandleExW(0, L"no.dll", &found), 0, ERROR_MOD_NOT_FOUND);
+    IS(found == NULL, 1);
+    IS(DisableThreadLibraryCalls(ntdll), 1);
+    FAILS(DisableThreadLibraryCalls((HMODULE)1), 0, ERROR_MOD_NOT_FOUND);
+}
+
+static void messages(void)
+{
+    WCHAR text[40], *own;
+    DWORD_PTR inserts[] = { (DWORD_PTR)L"wide", (DWORD_PTR)L"7" };
+    DWORD flags = FORMAT_MESSAGE_FROM_STRING | FORMAT_MESSAGE_ARGUMENT_ARRAY;
+    IS(FormatMessageW(flags, L"%1 %2!s! %%", 0, 0, text, 40, (va_list *)inserts), 8);
+    IS(wcscmp(text, L"wide 7 %"), 0);
+    FAILS(FormatMessageW(flags, L"%1 %2", 0, 0, text, 6, (va_list *)inserts), 0,
+          ERROR_INSUFFICIENT_BUFFER);
+    IS(FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_ALLOCATE_BUFFER, NULL,
+                      ERROR_ACCESS_DENIED, 0, (LPWSTR)&own, 0, NULL),
+       wcslen(L"Access is denied.\r\n"));
+    IS(wcscmp(own, L"Access is denied.\r\n"), 0);
+    LocalFree(own);
+    FAILS(FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM, NULL, 0x12345678, 0, text, 40, NULL), 0,
+          ERROR_MR_MID_NOT_FOUND);
+}
+
+static SRWLOCK lock;
+static CONDITION_VARIABLE condition;
+static volatile LONG word;
+static VOID(WINAPI *wake_one)(PVOID);
+static BOOL(WINAPI *wait_on)(volatile VOID *, PVOID, SIZE_T, DWORD);
+
+static DWORD WINAPI wake(void *unused)
+{
+    (void)unused;
+    AcquireSRWLockExclusive(&lock);
+    WakeConditionVariable(&condition);
+    ReleaseSRWLockExclusive(&lock);
+    Sleep(1);
+    word = 1;
+    wake_one((void *)&word);
+    return 0;
+}
+
+static LONG WINAPI pass_breakpoint(EXCEPTION_POINTERS *at)
+{
+    if (at->ExceptionRecord->ExceptionCode != EXCEPTION_BREAKPOINT)
+        return EXCEPTION_CONTINUE_SEARCH;
+    word = 2;
+    at->ContextRecord->Rip++;
+    return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+static void waits_and_exceptions(void)
+{
+    LONG old = 0;
+    BOOL woken = TRUE;
+    DWORD slot = FlsAlloc(NULL);
+    HMODULE kernel32 = GetModuleHandleW(L"kernel32.dll");
+    wake_one = (void *)GetProcAddress(kernel32, "WakeByAddressSingle"); /* no import library has */
+    wait_on = (void *)GetProcAddress(kernel32, "WaitOnAddress");        /* these two */
+    IS(FlsSetValue(slot, &old) && FlsGetValue(slot) == &old && FlsFree(slot), 1);
+    InitializeSRWLock(&lock);
+    InitializeConditionVariable(&condition);
+    AcquireSRWLockExclusive(&lock);
+    HANDLE thread = CreateThread(NULL, 0, wake, NULL, 0, NULL);
+    IS(SleepConditionVariableSRW(&condition, &lock, 60000, 0), 1);
+    ReleaseSRWLockExclusive(&lock);
+    while (!word)
+        woken &= wait_on(&word, &old, sizeof word, 60000);
+    IS(woken, 1);
+    IS(end_of(thread), 0);
+    PVOID handler = AddVectoredExceptionHandler(1, pass_breakpoint);
+    DebugBreak();
+    IS(word, 2);
+    IS(RemoveVectoredExceptionHandler(handler), 1);
+    IS(UnhandledExceptionFilter(NULL), EXCEPTION_CONTINUE_SEARCH);
+    PVOID base, header = RtlPcToFileHeader((PVOID)waits_and_exceptions, &base);
+    IS(header == base && base == GetModuleHandleW(NULL), 1);
+}
+
+BOOLEAN WINAPI SystemFunction036(PVOID, ULONG); /* RtlGenRandom */
+
+static void advapi32(void)
+{
+    struct {
+        EVENT_TRACE_PROPERTIES properties;
+        char names[80];
+    } session = { .properties = { .Wnode = { .BufferSize = sizeof session },
+                                  .LoggerNameOffset = sizeof(EVENT_TRACE_PROPERTIES) } };
+    ULONG64 random[4] = { 0 };
+    TOKEN_ELEVATION elevated = { 0 };
+    DWORD size = 0;
+    HANDLE token;
+    IS(OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token), 1);
+    FAILS(GetTokenInformation(token, TokenElevation, &elevated, 3, &size), 0, ERROR_BAD_LENGTH);
+    IS(size, sizeof elevated);
+    IS(GetTokenInformation(token, TokenElevation, &elevated, sizeof elevated, &size), 1);
+    IS(elevated.TokenIsElevated, 1);
+    FAILS(GetTokenInformation(token, TokenUser, &elevated, 4, &size), 0, ERROR_INVALID_PARAMETER);
+    CloseHandle(token);
+    IS((uintptr_t)CreateServiceW(NULL, L"x", NULL, 0, SERVICE_KERNEL_DRIVER, 0, 0, L"x.sys", NULL,
+                                 NULL, NULL, NULL, NULL),
+       0);
+    IS(GetLastError(), ERROR_INVALID_HANDLE);
+    IS(QueryTraceA(0, "no session", &session.properties), ERROR_WMI_INSTANCE_NOT_FOUND);
+    IS(UpdateTraceA(0, "no session", &session.properties), ERROR_WMI_INSTANCE_NOT_FOUND);
+    IS(FlushTraceA(0, "no session", &session.properties), ERROR_WMI_INSTANCE_NOT_FOUND);
+    IS(SystemFunction036(random, 31), 1);
+    IS(random[0] && random[1] && random[0] != random[1] && !(random[3] >> 56), 1);
+}
+
+int main(int argc, char **argv)
+{
+    IS(argc == 3 && !strcmp(argv[1], "a b"), 1);
+    objects();
+    console();
+    system_facts();
+    memory();
+    modules();
+    messages();
+    waits_and_exceptions();
+    advapi32();
+    const int wrong = check_result();
+    fflush(stdout);
+    TerminateProcess(GetCurrentProcess(), wrong ? 1 : 42);
+    return 0;
+}
