@@ -248,8 +248,8 @@ sub check_layouts
                   . '-I. -isystem /usr/x86_64-w64-mingw32/include/ddk -Wno-array-bounds -x c -'));
 }
 
-# The tests call each routine that drivers import and each function of kernel32 and advapi32, or
-# name it. Some have another name in headers; compilers call what ntdll exports too.
+# The tests call each routine that drivers import and each function of kernel32, advapi32 and
+# msvcrt, or name it. Some have another name in headers; compilers call what ntdll exports too.
 sub check_routines
 {
     my %called = map { $_ => 1 } map { /\w+/g } map { Text::lines($_) }
@@ -261,8 +261,8 @@ sub check_routines
                  VerifyConsoleIoHandle => 'GetConsoleMode');
     my @routines = map { /^[A-Z_]+\((?:\w+, )?([A-Z]\w+)/ }
         Text::lines('kernel/driver/export_list.h');
-    my @functions = map { /^([A-Z]\w+)/ } grep { !/^(?:EXPORTS|LIBRARY|Rtl)/ }
-        map { Text::lines("kernel/user/$_/$_.def") } qw(kernel32 advapi32);
+    my @functions = map { /^([A-Za-z]\w+)/ } grep { !/^(?:EXPORTS|LIBRARY|Rtl)/ }
+        map { Text::lines("kernel/user/$_/$_.def") } qw(kernel32 advapi32 msvcrt);
     holds(@routines . ' routines of drivers and ' . @functions . ' of programs are called by tests',
           @routines && @functions ? () : 'none',
           grep { !$called{ $other{$_} // $_ } } @routines, @functions);

@@ -205,6 +205,9 @@ check('tests/programs/system.c', 'PMU=none', 0, qr/\A196 checks, 0 wrong\n# PASS
 check('tests/programs/win32.c', qq{PROGRAM_ARGS='"a b" c' PMU=none SMP=$_}, 1, qr/\Adebug, (?x:
     )as sixteen bits, [\w -]+, which go as two parts\n157 checks, 0 wrong\n(?x:
     )# FAIL the program ended with 42$/m) for 1, 4;
+check('tests/programs/crt.c', "PMU=none SMP=$_", 0, qr/\Aby number\n(?x:
+    )00042\|ab  \|wide\|v\|  7\|narrow\|%\|1\|2\|pq\?\?w\na line by wide characters\n(?x:
+    )229 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/locks.c', "PMU=none SMP=$_", 0, qr/\A602 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/names.c', 'PMU=none', 0, qr/\A56 checks, 0 wrong\n# PASS/);
 

@@ -33,6 +33,8 @@ void stream_unlock(FILE *stream);
 /* Between these two an unbuffered stream is buffered, so that a message is written at once. */
 void stream_hold(FILE *stream);
 void stream_let_go(FILE *stream);
+/* What ungetc or ungetwc pushed back, else EOF: there is no input. */
+int stream_read(FILE *stream);
 size_t stream_write(FILE *stream, const char *text, size_t size);
 
 /* startup.c: a parameter is wrong. Sets errno and returns its value. */

@@ -26,10 +26,10 @@ size_t wcrtomb(char *to, wchar_t c, mbstate_t *state)
     return (size_t)n;
 }
 
-/* The length of the character that begins with this byte. */
+/* The length of the character that begins with this byte; 1 if none does. */
 static size_t utf8_length(unsigned char first)
 {
-    return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    return first < 0xc2 || first > 0xf4 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
 /* NT: characters beyond 16 bits are illegal sequences here. */

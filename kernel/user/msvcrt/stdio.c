@@ -199,16 +199,22 @@ void setbuf(FILE *stream, char *buffer)
 
 /* --- Input: none. --- */
 
-int fgetc(FILE *stream)
+int stream_read(FILE *stream)
 {
     if (!is_stream(stream))
         return EOF;
     if (stream->_cnt) {
         stream->_cnt = 0;
-        return stream->_charbuf & 0xff;
+        return stream->_charbuf;
     }
     stream->_flag |= _IOEOF;
     return EOF;
+}
+
+int fgetc(FILE *stream)
+{
+    int c = stream_read(stream);
+    return c == EOF ? EOF : c & 0xff;
 }
 
 int getc(FILE *stream) { return fgetc(stream); }

@@ -120,6 +120,7 @@ errno_t _gmtime64_s(struct tm *tm, const __time64_t *time)
 
 errno_t _localtime64_s(struct tm *tm, const __time64_t *time) { return _gmtime64_s(tm, time); }
 
+/* -1: a date before 1970 or after 3000. */
 __time64_t _mktime64(struct tm *tm)
 {
     if (!tm) {
@@ -134,6 +135,10 @@ __time64_t _mktime64(struct tm *tm)
     }
     long long day = days_of(year, month, 1) + tm->tm_mday - 1;
     long long seconds = day * DAY + tm->tm_hour * 3600ll + tm->tm_min * 60ll + tm->tm_sec;
+    if (seconds < 0 || seconds > LAST) {
+        errno = EINVAL;
+        return -1;
+    }
     fill_tm(tm, seconds);
     return seconds;
 }

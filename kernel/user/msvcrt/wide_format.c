@@ -165,9 +165,9 @@ int _putws(const wchar_t *text)
 
 wint_t fgetwc(FILE *stream)
 {
-    int c = fgetc(stream);
+    int c = stream_read(stream);
     return c == EOF ? WEOF : (wint_t)c;
 }
 
 wint_t getwc(FILE *stream) { return fgetwc(stream); }
-wint_t ungetwc(wint_t c, FILE *stream) { return ungetc(c, stream) == EOF ? WEOF : c; }
+wint_t ungetwc(wint_t c, FILE *stream) { return c == WEOF || ungetc(c, stream) == EOF ? WEOF : c; }
