@@ -66,6 +66,7 @@ static NTSTATUS put_information(struct request *r, const WMI_LOGGER_INFORMATION 
     info.Wnode.ClientContext = CLOCK_TSC;
     info.BufferSize = first->size / 1024;
     info.MinimumBuffers = info.MaximumBuffers = info.NumberOfBuffers = first->count * cpu_count;
+    info.MaximumFileSize = logger->megabytes;
     info.LogFileMode = logger->mode;
     info.FlushTimer = logger->flush_seconds;
     info.EnableFlags = logger->masks.Masks[0];

@@ -175,6 +175,7 @@ NTSTATUS etw_start(const char *name, const WMI_LOGGER_INFORMATION *info,
     logger->id = kernel ? KERNEL_LOGGER_ID : (USHORT)slot;
     logger->mode = info->LogFileMode | (kernel ? EVENT_TRACE_SYSTEM_LOGGER_MODE : 0);
     logger->flush_seconds = info->FlushTimer ? info->FlushTimer : 1;
+    logger->megabytes = info->MaximumFileSize;
     memcpy(logger->name, name, strlen(name) + 1);
     NTSTATUS status = make_streams(logger, info) ? STATUS_SUCCESS : STATUS_NO_MEMORY;
     if (NT_SUCCESS(status)) {

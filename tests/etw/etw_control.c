@@ -134,14 +134,17 @@ TEST(etw_control, find,
     d.info.BufferSize = 5; /* whole pages */
     d.info.MaximumBuffers = 3 * cpu_count;
     d.info.FlushTimer = 7;
+    d.info.MaximumFileSize = 3; /* is kept, although there is no file */
     d.info.Wnode.ClientContext = 1;
     CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
     TRACEHANDLE trace = d.info.Wnode.HistoricalContext;
+    info.MaximumFileSize = 99;
     CHECK_STATUS(session_by_handle(EtwQueryLoggerCode, trace | 0xabcd0000, &info), STATUS_SUCCESS);
     CHECK_EQ(info.BufferSize, 8);
     CHECK_EQ(info.NumberOfBuffers, 3 * cpu_count);
     CHECK_EQ(info.FreeBuffers, 3 * cpu_count);
     CHECK_EQ(info.FlushTimer, 7);
+    CHECK_EQ(info.MaximumFileSize, 3);
     CHECK_EQ(info.Wnode.ClientContext, 3);
     CHECK_EQ(info.LogFileMode, SESSION_MODE);
     CHECK_EQ(info.EventsLost + info.BuffersWritten + info.RealTimeConsumerCount, 0);

@@ -61,7 +61,8 @@ my @rooms = (
     ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*',
      $ends, 'matrix.t x2APIC firmware'],
     ['pmu/virt', 'vpmu*,pmu_*', 'blocks.t', 'transparent.t', 'matrix.t quirks:'],
-    ['pmu', 'pmu_*,event_tables*,diagnosis*,kinds*,codes*', 'matrix.t ^intel-v1,.1 ^amd-k7,.1'],
+    ['pmu', 'pmu_*,event_tables*,diagnosis*,kinds*,codes*',
+     'matrix.t ^intel-v1,.1 ^amd-k7,.1 ^alderlake'],
 );
 my @machines = ('PMU=intel-v5', 'PMU=amd-v2 SMP=4',
                 'PMU=intel-v4 SMP=2 ARGS=counters=isolate');

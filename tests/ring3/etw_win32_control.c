@@ -138,6 +138,7 @@ TEST_USER(
     win32_describe(&q);
     q.p.MinimumBuffers = 8;
     q.p.FlushTimer = 7;
+    q.p.MaximumFileSize = 3;
     REQUIRE(CHECK_EQ(StartTraceA(&session, "controls", &q.p), ERROR_SUCCESS));
     CHECK_EQ(strcmp((const char *)q.name, "controls"), 0);
     win32_describe(&q);
@@ -146,6 +147,7 @@ TEST_USER(
     CHECK_EQ(q.p.BufferSize, 16);
     CHECK(q.p.NumberOfBuffers >= 8 && q.p.FreeBuffers == q.p.NumberOfBuffers);
     CHECK_EQ(q.p.FlushTimer, 7);
+    CHECK_EQ(q.p.MaximumFileSize, 3);
     CHECK_EQ(q.p.LogFileMode, SYSTEM_MODE);
     CHECK_EQ(q.p.Wnode.HistoricalContext, session);
     CHECK_EQ(q.p.Wnode.BufferSize, sizeof q);
