@@ -113,3 +113,14 @@ NTSTATUS NtLoadDriver(PUNICODE_STRING DriverServiceName)
     print_to(file + n, sizeof file - n, ".sys");
     return driver_loaded(file) ? STATUS_IMAGE_ALREADY_LOADED : STATUS_OBJECT_NAME_NOT_FOUND;
 }
+
+void driver_left(struct driver *driver, const char *format, ...)
+{
+    char text[200];
+    va_list args;
+    va_start(args, format);
+    print_to_va(text, sizeof text, format, args);
+    va_end(args);
+    print("# %s left %s\n", driver->name, text);
+    driver->left++;
+}

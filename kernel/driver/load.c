@@ -237,17 +237,6 @@ NTSTATUS driver_start(struct driver *driver)
     return status;
 }
 
-void driver_left(struct driver *driver, const char *format, ...)
-{
-    char text[200];
-    va_list args;
-    va_start(args, format);
-    print_to_va(text, sizeof text, format, args);
-    va_end(args);
-    print("# %s left %s\n", driver->name, text);
-    driver->left++;
-}
-
 bool driver_stop(struct driver *driver, bool started)
 {
     if (started && !driver->object.DriverUnload) {

@@ -185,11 +185,16 @@ static void modules(void)
 
 static void messages(void)
 {
-    WCHAR text[40], *own;
+    WCHAR text[40], long_text[80], *own;
     DWORD_PTR inserts[] = { (DWORD_PTR)L"wide", (DWORD_PTR)L"7" };
     DWORD flags = FORMAT_MESSAGE_FROM_STRING | FORMAT_MESSAGE_ARGUMENT_ARRAY;
     IS(FormatMessageW(flags, L"%1 %2!s! %%", 0, 0, text, 40, (va_list *)inserts), 8);
     IS(wcscmp(text, L"wide 7 %"), 0);
+    DWORD_PTR numbers[] = { (DWORD_PTR)-7, 0xabcd1234567890, 'c' };
+    IS(FormatMessageW(flags, L"%1!d!|%1!5ld!|%1!05d!|%1!u!|%2!x!|%2!I64x!|%3!c!|%3!04X!", 0, 0,
+                      long_text, 80, (va_list *)numbers),
+       56);
+    IS(wcscmp(long_text, L"-7|   -7|-0007|4294967289|34567890|abcd1234567890|c|0063"), 0);
     FAILS(FormatMessageW(flags, L"%1 %2", 0, 0, text, 6, (va_list *)inserts), 0,
           ERROR_INSUFFICIENT_BUFFER);
     IS(FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_ALLOCATE_BUFFER, NULL,

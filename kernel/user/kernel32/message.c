@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* FormatMessage: texts of the errors that this system returns, or the caller's own text. Inserts
- * are strings. NT: one language, no message tables of modules. */
+ * are strings, integers and characters. NT: one language, no message tables of modules. */
 #include "kernel32.h"
 
 #define LONGEST 1024u
@@ -75,6 +75,58 @@ static void put_insert(struct output *out, const void *string, bool wide)
         put_char(out, wide ? *w++ : (UCHAR)*n++);
 }
 
+/* At least `width` characters, with zeros or spaces in front. */
+static void put_integer(struct output *out, uint64_t value, bool minus, bool hexadecimal,
+                        unsigned width, bool zeros)
+{
+    const unsigned base = hexadecimal ? 16 : 10;
+    WCHAR digits[20];
+    unsigned n = 0;
+    do
+        digits[n++] = (WCHAR) "0123456789abcdef"[value % base];
+    while (value /= base);
+    if (minus && zeros)
+        put_char(out, '-');
+    for (unsigned i = n + minus; i < width; i++)
+        put_char(out, zeros ? '0' : ' ');
+    if (minus && !zeros)
+        put_char(out, '-');
+    while (n)
+        put_char(out, digits[--n]);
+}
+
+/* An insert with printf's format between exclamation marks, as "%1!08lx!": `at` points to the first
+ * one, then after the second. False: there is no second one. NT: d, i, u, x, X in small letters, c;
+ * all else is a string. */
+static bool put_formatted(struct output *out, const WCHAR **at, ULONG_PTR value, bool wide)
+{
+    const WCHAR *p = *at + 1;
+    bool zeros = *p == '0', big = false;
+    unsigned width = 0;
+    for (; *p >= '0' && *p <= '9'; p++)
+        width = width * 10 + *p - '0';
+    for (; *p == 'h' || *p == 'l' || *p == 'w' || *p == 'I' || *p == '6' || *p == '4'; p++)
+        big |= *p == 'I' || (*p == 'l' && p[1] == 'l');
+    const WCHAR type = *p ? *p++ : 0, character[] = { (WCHAR)value, 0 };
+    if (*p != '!')
+        return false;
+    *at = p + 1;
+    const LONGLONG number = big ? (LONGLONG)value : (LONG)value;
+    const uint64_t bits = big ? value : (ULONG)value;
+    switch (type) {
+    case 'd':
+    case 'i':
+        put_integer(out, number < 0 ? 0 - (uint64_t)number : bits, number < 0, false, width, zeros);
+        break;
+    case 'u': put_integer(out, bits, false, false, width, zeros); break;
+    case 'x':
+    case 'X': put_integer(out, bits, false, true, width, zeros); break;
+    case 'c': put_insert(out, character, true); break;
+    default: put_insert(out, (const void *)value, wide); break;
+    }
+    return true;
+}
+
 /* Expands %1 to %99, %n, %%, %0 and the like. `at` points after the percent sign, then after the
  * sequence. False: the text ends here. */
 static bool expand(struct output *out, const WCHAR **at, const ULONG_PTR *arguments, bool wide)
@@ -85,14 +137,14 @@ static bool expand(struct output *out, const WCHAR **at, const ULONG_PTR *argume
         return false;
     for (int digits = 0; digits < 2 && *p >= '0' && *p <= '9'; digits++)
         n = n * 10 + *p++ - '0';
-    if (n && p[0] == '!' && p[1] == 's' && p[2] == '!')
-        p += 3;
-    if (n)
-        put_insert(out, (const void *)arguments[n - 1], wide);
-    else if (*p == 'n')
+    if (n) {
+        if (*p != '!' || !put_formatted(out, &p, arguments[n - 1], wide))
+            put_insert(out, (const void *)arguments[n - 1], wide);
+    } else if (*p == 'n') {
         put_char(out, '\r'), put_char(out, '\n');
-    else if (*p)
+    } else if (*p) {
         put_char(out, *p);
+    }
     *at = n || !*p ? p : p + 1;
     return true;
 }
