@@ -20,7 +20,7 @@ static ULONG start(TRACEHANDLE *session, struct properties *q, const char *file,
     memset(q, 0, sizeof *q);
     q->p.Wnode.BufferSize = sizeof *q;
     q->p.Wnode.ClientContext = 3;
-    q->p.BufferSize = strcmp(file, "lossy.etl") ? 16 : 4;
+    q->p.BufferSize = !strcmp(file, "lossy.etl") ? 4 : !strcmp(file, "large.etl") ? 512 : 16;
     q->p.MaximumBuffers = strcmp(file, "lossy.etl") ? 256 : 2;
     q->p.MaximumFileSize = megabytes;
     q->p.LogFileMode = mode | EVENT_TRACE_SYSTEM_LOGGER_MODE;
@@ -90,6 +90,7 @@ static void refusals(void)
         { "a.etl", EVENT_TRACE_FILE_MODE_APPEND, 0, ERROR_NOT_SUPPORTED },
         { "a.etl", EVENT_TRACE_FILE_MODE_NEWFILE, 1, ERROR_NOT_SUPPORTED },
         { "a.etl", EVENT_TRACE_REAL_TIME_MODE, 0, ERROR_NOT_SUPPORTED },
+        { "large.etl", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 2, ERROR_INVALID_PARAMETER },
         { "a b.etl", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 0, ERROR_BAD_PATHNAME },
         { "C:\\", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 0, ERROR_BAD_PATHNAME },
         { "..", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 0, ERROR_BAD_PATHNAME },

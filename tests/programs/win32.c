@@ -150,6 +150,9 @@ static void memory(void)
     IS(IsBadStringPtrA(p, 5000), 0);
     IS(IsBadStringPtrA(NULL, 1), 1);
     IS(FlushInstructionCache(self, p, 4096), 1);
+    IS((uintptr_t)VirtualAlloc(p, 4096, MEM_RESET, PAGE_READWRITE), (uintptr_t)p);
+    FAILS(VirtualAlloc(p, 4096, MEM_RESET | MEM_COMMIT, PAGE_READWRITE), NULL,
+          ERROR_INVALID_PARAMETER);
     FAILS(VirtualFreeEx(self, p, 4096, MEM_RELEASE), 0, ERROR_INVALID_PARAMETER);
     IS(VirtualFreeEx(self, p, 0, MEM_RELEASE), 1);
     FAILS(VirtualAllocEx(NULL, NULL, 4096, MEM_COMMIT, PAGE_READWRITE), NULL, ERROR_INVALID_HANDLE);

@@ -224,6 +224,7 @@ void user_trace_restricted(uint64_t unused)
     EVENT_TRACE_LOGFILEW log;
     struct properties q;
     ULONG most, source = ProfileTotalIssues;
+    EVENT_TRACE_HEADER event = { .Size = sizeof event, .Flags = WNODE_FLAG_TRACED_GUID };
     (void)unused;
     win32_describe(&q);
     CHECK_EQ(start_by(NAME, &q), ERROR_ACCESS_DENIED);
@@ -233,6 +234,7 @@ void user_trace_restricted(uint64_t unused)
              ERROR_ACCESS_DENIED);
     CHECK_EQ(TraceSetInformation(0, TraceProfileSourceConfigInfo, &source, sizeof source),
              ERROR_PRIVILEGE_NOT_HELD);
+    CHECK_EQ(TraceEvent(KERNEL_LOGGER_ID, &event), ERROR_ACCESS_DENIED);
     memset(&log, 0, sizeof log);
     log.LoggerName = (LPWSTR)NAME;
     log.EventRecordCallback = (PEVENT_RECORD_CALLBACK)(ULONG_PTR)user_trace_restricted;
