@@ -264,6 +264,61 @@ static void waits_and_exceptions(void)
     IS(header == base && base == GetModuleHandleW(NULL), 1);
 }
 
+static RUNTIME_FUNCTION entry = { 0x10, 0x20, { 0x30 } };
+static ULONG_PTR asked;
+
+static RUNTIME_FUNCTION *CALLBACK give_entry(DWORD64 at, PVOID context)
+{
+    asked = (ULONG_PTR)at;
+    return context;
+}
+
+/* Of ntdll by address: kernel32 passes none of these on. */
+static void native(void)
+{
+    HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
+    NTSTATUS(NTAPI * system_time)
+    (LARGE_INTEGER *) = (void *)GetProcAddress(ntdll, "NtQuerySystemTime");
+    BOOLEAN(NTAPI * to_seconds)
+    (LARGE_INTEGER *, ULONG *) = (void *)GetProcAddress(ntdll, "RtlTimeToSecondsSince1970");
+    IMAGE_NT_HEADERS *(NTAPI * headers)(PVOID) = (void *)GetProcAddress(ntdll, "RtlImageNtHeader");
+    ULONG(NTAPI * last_error)(void) = (void *)GetProcAddress(ntdll, "RtlGetLastWin32Error");
+    ULARGE_INTEGER before, after;
+    LARGE_INTEGER time, first = { .QuadPart = 116444736000000000 };
+    FILETIME file_time;
+    ULONG seconds = 99;
+    GetSystemTimeAsFileTime(&file_time);
+    before.LowPart = file_time.dwLowDateTime, before.HighPart = file_time.dwHighDateTime;
+    IS(system_time(&time), 0);
+    GetSystemTimePreciseAsFileTime(&file_time);
+    after.LowPart = file_time.dwLowDateTime, after.HighPart = file_time.dwHighDateTime;
+    IS((ULONGLONG)time.QuadPart >= before.QuadPart, 1);
+    IS((ULONGLONG)time.QuadPart <= after.QuadPart, 1);
+    IS(to_seconds(&first, &seconds) && seconds == 0, 1);
+    first.QuadPart--;
+    IS(to_seconds(&first, &seconds), 0);
+    first.QuadPart += 0xffffffffull * 10000000 + 1;
+    IS(to_seconds(&first, &seconds) && seconds == MAXDWORD, 1);
+    first.QuadPart += 10000000;
+    IS(to_seconds(&first, &seconds), 0);
+    IS(headers(ntdll)->Signature, IMAGE_NT_SIGNATURE);
+    IS(headers(NULL) || headers(&entry), 0);
+    SetLastError(1234);
+    IS(last_error(), 1234);
+
+    const DWORD64 base = 0x10000000, name = base | 3; /* addresses without memory */
+    DWORD64 found = 0;
+    IS(RtlInstallFunctionTableCallback(base, base, 0x100, give_entry, &entry, NULL), 0);
+    IS(RtlInstallFunctionTableCallback(name, base, 0x100, give_entry, &entry, NULL), 1);
+    IS(RtlLookupFunctionEntry(base + 0xff, &found, NULL) == &entry, 1);
+    IS(asked, base + 0xff);
+    IS(found, base);
+    IS(RtlLookupFunctionEntry(base + 0x100, &found, NULL) == NULL, 1);
+    IS(RtlDeleteFunctionTable((PRUNTIME_FUNCTION)(ULONG_PTR)name), 1);
+    IS(RtlLookupFunctionEntry(base + 0xff, &found, NULL) == NULL, 1);
+    IS(RtlDeleteFunctionTable((PRUNTIME_FUNCTION)(ULONG_PTR)name), 0);
+}
+
 BOOLEAN WINAPI SystemFunction036(PVOID, ULONG); /* RtlGenRandom */
 
 static void advapi32(void)
@@ -305,6 +360,7 @@ int main(int argc, char **argv)
     modules();
     messages();
     waits_and_exceptions();
+    native();
     advapi32();
     const int wrong = check_result();
     fflush(stdout);

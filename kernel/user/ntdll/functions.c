@@ -37,13 +37,15 @@ BOOLEAN __cdecl RtlAddFunctionTable(PRUNTIME_FUNCTION FunctionTable, DWORD Entry
                                                .identifier = (ULONG64)FunctionTable });
 }
 
+/* FALSE: the two lowest bits of TableIdentifier are not set, or there are too many tables. */
 BOOLEAN __cdecl RtlInstallFunctionTableCallback(DWORD64 TableIdentifier, DWORD64 BaseAddress,
                                                 DWORD Length,
                                                 PGET_RUNTIME_FUNCTION_CALLBACK Callback,
                                                 PVOID Context, PCWSTR OutOfProcessCallbackDll)
 {
     (void)OutOfProcessCallbackDll;
-    return add_dynamic((struct dynamic_table){ .base = BaseAddress,
+    return (TableIdentifier & 3) == 3 &&
+           add_dynamic((struct dynamic_table){ .base = BaseAddress,
                                                .length = Length,
                                                .identifier = TableIdentifier,
                                                .callback = Callback,
