@@ -340,6 +340,36 @@ if (wanted('bring.exe')) {
     check("$build/bring.exe", 'PMU=none', 1, qr/^# bring\.exe: imports are missing, .*own\.dll/m);
 }
 
+# Entry points of libraries, one of which refuses, and exports that another library has.
+if (wanted('entries.c')) {
+    my $windows = 'x86_64-w64-mingw32-gcc-posix -O2 -nostdlib -s -shared';
+    my $main = '__declspec(dllimport) void OutputDebugStringA(const char *);'
+        . ' static char text[] = "%s 0\n"; int entry(void *base, unsigned why, void *unused) { text[sizeof text - 3] = 48 +'
+        . ' why; OutputDebugStringA(text); return %d; } int refusals(void) { return 0; }';
+    my %source = (entry => sprintf($main, 'entry', 1), refuses => sprintf($main, 'refuses', 0),
+                  above => 'int refusals(void); int entry(void *base, unsigned why, void *unused) '
+                      . '{ return 1; } int above(void) { return refusals(); }',
+                  two => 'int answer(void) { return 42; } int seven(void) { return 7; }',
+                  forwards => 'int none(void) { return 0; }');
+    my %definitions = (two => "answer \@1\nseven \@2\n",
+                       forwards => "by_name = two.answer \@1\nby_ordinal = \"two.#2\" \@2\n"
+                           . "to_nowhere = nowhere.answer \@3\nto_none = two.none \@4\n");
+    for my $name (qw(two forwards entry refuses above)) {
+        my $main = $name =~ /^[ear]/ ? 'entry' : 0;
+        my @more = $name eq 'above' ? "$build/refuses.dll" : ();
+        for (['c', $source{$name}], ['def', "EXPORTS\n" . ($definitions{$name} // '')]) {
+            open my $out, '>', "$build/$name.$_->[0]" or die;
+            print $out $_->[1];
+        }
+        push @more, "$build/$name.def" if $definitions{$name};
+        system "$windows -Wl,-e,$main -o $build/$name.dll $build/$name.c @more -lkernel32";
+    }
+    my $libraries = join ' ', map { "$build/$_.dll" } qw(entry refuses above two forwards);
+    check('tests/programs/entries.c', "PMU=none DLL='$libraries'", 0,
+          qr/\Aentry 1\nentry 2\nentry 3\n(?:refuses 1\nrefuses 0\n){3}\d+ checks, 0 wrong\n(?x:
+          )entry 0\n# PASS/);
+}
+
 # 256 KB more of libraries, with a pointer to relocate in each 64 bytes and no place of their own,
 # cost at most 0.2 s at 100 million instructions a second.
 if (wanted('weight.exe')) {

@@ -234,13 +234,17 @@ NTSTATUS module_resolve(struct module *m)
     return STATUS_SUCCESS;
 }
 
+static void unlink_entry(LIST_ENTRY *entry)
+{
+    entry->Flink->Blink = entry->Blink;
+    entry->Blink->Flink = entry->Flink;
+}
+
 /* Removes a library whose imports failed; libraries that it loaded stay. */
 static void remove_module(struct module *m)
 {
-    m->load_order.Flink->Blink = m->load_order.Blink;
-    m->load_order.Blink->Flink = m->load_order.Flink;
-    m->memory_order.Flink->Blink = m->memory_order.Blink;
-    m->memory_order.Blink->Flink = m->memory_order.Flink;
+    unlink_entry(&m->load_order);
+    unlink_entry(&m->memory_order);
 }
 
 NTSTATUS module_load(const char *name, struct module **module)
@@ -291,6 +295,22 @@ static struct module *module_of_initialization(LIST_ENTRY *entry)
     return (struct module *)((uint8_t *)entry - offsetof(struct module, initialization_order));
 }
 
+/* Removes a library whose entry point refused, which is told so, and those that wait for their turn
+ * after it: they were loaded because of the same call. */
+static void remove_refused(struct module *refused)
+{
+    LIST_ENTRY *next, *e = &refused->initialization_order;
+    call_entry(refused, DLL_PROCESS_DETACH);
+    for (; e != &loader.initialization_order; e = next) {
+        struct module *m = module_of_initialization(e);
+        next = e->Flink;
+        if (m == refused || !m->initialized) {
+            unlink_entry(e);
+            remove_module(m);
+        }
+    }
+}
+
 NTSTATUS initialize_modules(void)
 {
     for (LIST_ENTRY *e = loader.initialization_order.Flink; e != &loader.initialization_order;
@@ -299,8 +319,10 @@ NTSTATUS initialize_modules(void)
         if (m->initialized)
             continue;
         m->initialized = true;
-        if (!call_entry(m, DLL_PROCESS_ATTACH))
+        if (!call_entry(m, DLL_PROCESS_ATTACH)) {
+            remove_refused(m);
             return STATUS_DLL_INIT_FAILED;
+        }
     }
     return STATUS_SUCCESS;
 }

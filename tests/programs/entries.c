@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Libraries that tests/host/programs.t makes: entry points, which print why they are called, one
+ * that refuses, and exports that another library has. Prints what is wrong. */
+#include <windows.h>
+#include "check.h"
+
+static DWORD WINAPI nothing(void *unused)
+{
+    (void)unused;
+    return 7;
+}
+
+static void run_thread(void) { IS(end_of(CreateThread(NULL, 0, nothing, NULL, 0, NULL)), 7); }
+
+static int answer_of(HMODULE library, const char *name)
+{
+    int (*function)(void) = (int (*)(void))GetProcAddress(library, name);
+    return function ? function() : -1;
+}
+
+int main(void)
+{
+    HMODULE entry = LoadLibraryA("entry"), forwards;
+    IS(entry && LoadLibraryA("entry.dll") == entry, 1); /* attached once */
+    run_thread();
+    IS(DisableThreadLibraryCalls(entry), 1);
+    run_thread();
+    for (int i = 0; i < 2; i++) {
+        FAILS(LoadLibraryA("refuses"), NULL, ERROR_DLL_INIT_FAILED);
+        FAILS(GetModuleHandleA("refuses"), NULL, ERROR_MOD_NOT_FOUND);
+    }
+    FAILS(LoadLibraryA("above"), NULL, ERROR_DLL_INIT_FAILED); /* it imports from that one */
+    FAILS(GetModuleHandleA("above"), NULL, ERROR_MOD_NOT_FOUND);
+    run_thread();
+    forwards = LoadLibraryA("forwards");
+    IS(answer_of(forwards, "by_name"), 42);
+    IS(answer_of(forwards, "by_ordinal"), 7);
+    FAILS(GetProcAddress(forwards, "to_nowhere"), NULL, ERROR_PROC_NOT_FOUND);
+    FAILS(GetProcAddress(forwards, "to_none"), NULL, ERROR_PROC_NOT_FOUND);
+    IS(answer_of(forwards, (const char *)1), 42); /* its own ordinal */
+    FAILS(GetProcAddress(forwards, (const char *)9), NULL, ERROR_INVALID_ORDINAL);
+    IS(FreeLibrary(entry), 1);
+    return check_result();
+}
