@@ -208,6 +208,8 @@ check('tests/programs/win32.c', qq{PROGRAM_ARGS='"a b" c' PMU=none SMP=$_}, 1, q
 check('tests/programs/crt.c', "PMU=none SMP=$_", 0, qr/\Aby number\n(?x:
     )00042\|ab  \|wide\|v\|  7\|narrow\|%\|1\|2\|pq\?\?w\na line by wide characters\n(?x:
     )229 checks, 0 wrong\n# PASS/) for 1, 4;
+check('tests/programs/crt_text.c', "PMU=none SMP=$_", 0,
+      qr/\A\?{4}\n79 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/locks.c', "PMU=none SMP=$_", 0, qr/\A602 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/names.c', 'PMU=none', 0, qr/\A56 checks, 0 wrong\n# PASS/);
 
@@ -344,8 +346,9 @@ if (wanted('bring.exe')) {
 if (wanted('entries.c')) {
     my $windows = 'x86_64-w64-mingw32-gcc-posix -O2 -nostdlib -s -shared';
     my $main = '__declspec(dllimport) void OutputDebugStringA(const char *);'
-        . ' static char text[] = "%s 0\n"; int entry(void *base, unsigned why, void *unused) { text[sizeof text - 3] = 48 +'
-        . ' why; OutputDebugStringA(text); return %d; } int refusals(void) { return 0; }';
+        . ' static char text[] = "%s 0\n"; int entry(void *base, unsigned why, void *unused)'
+        . ' { text[sizeof text - 3] = 48 + why; OutputDebugStringA(text); return %d; }'
+        . ' int refusals(void) { return 0; }';
     my %source = (entry => sprintf($main, 'entry', 1), refuses => sprintf($main, 'refuses', 0),
                   above => 'int refusals(void); int entry(void *base, unsigned why, void *unused) '
                       . '{ return 1; } int above(void) { return refusals(); }',
