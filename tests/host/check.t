@@ -261,8 +261,8 @@ sub check_routines
                  VerifyConsoleIoHandle => 'GetConsoleMode');
     my @routines = map { /^[A-Z_]+\((?:\w+, )?([A-Z]\w+)/ }
         Text::lines('kernel/driver/export_list.h');
-    my @functions = map { /^([A-Za-z]\w+)/ } grep { !/^(?:EXPORTS|LIBRARY|Rtl)/ }
-        map { Text::lines("kernel/user/$_/$_.def") } qw(kernel32 advapi32 msvcrt);
+    my @functions = map { /^([A-Za-z]\w+)/ } grep { !/^(?:EXPORTS|LIBRARY|Rtl|Ki)/ }
+        map { Text::lines("kernel/user/$_/$_.def") } qw(kernel32 advapi32 msvcrt handlers);
     holds(@routines . ' routines of drivers and ' . @functions . ' of programs are called by tests',
           @routines && @functions ? () : 'none',
           grep { !$called{ $other{$_} // $_ } } @routines, @functions);

@@ -150,6 +150,71 @@ static VOID check_memory(VOID)
     MmUnmapLockedPages(&word, &mdl);
 }
 
+/* What vDbgPrintEx, and the functions of lists, get of these arguments. */
+static ULONG print_list(PCSTR Prefix, PCSTR Format, ...)
+{
+    va_list list;
+    va_start(list, Format);
+    ULONG status =
+        Prefix ? CALL(ULONG, vDbgPrintExWithPrefix, PCSTR, ULONG, ULONG, PCSTR,
+                      va_list)(Prefix, 77, 0, Format, list)
+               : CALL(ULONG, vDbgPrintEx, ULONG, ULONG, PCSTR, va_list)(77, 0, Format, list);
+    va_end(list);
+    return status;
+}
+
+typedef int PRINT_SAFELY(WCHAR *, SIZE_T, SIZE_T, const WCHAR *, va_list);
+static int list_safely(PRINT_SAFELY *Function, PVOID Text, SIZE_T Size, SIZE_T Count,
+                       const VOID *Format, ...)
+{
+    va_list list;
+    va_start(list, Format);
+    int n = Function(Text, Size, Count, Format, list);
+    va_end(list);
+    return n;
+}
+
+static int list_wide(WCHAR *Text, SIZE_T Size, const WCHAR *Format, ...)
+{
+    int (*print)(WCHAR *, SIZE_T, const WCHAR *, va_list) = routine(L"vswprintf_s");
+    va_list list;
+    va_start(list, Format);
+    int n = print(Text, Size, Format, list);
+    va_end(list);
+    return n;
+}
+
+static VOID check_text(VOID)
+{
+    WCHAR wide[8] = { 0 };
+    CHAR text[8] = "abcdefg";
+    int (*safely)(WCHAR *, SIZE_T, SIZE_T, const WCHAR *, ...) = routine(L"_snwprintf_s");
+    int (*plain)(WCHAR *, const WCHAR *, ...) = routine(L"_swprintf");
+    SUCCEEDS(CALL(ULONG, DbgPrintEx, ULONG, ULONG, PCSTR, ...)(77, 0, "printed %d ", 1));
+    SUCCEEDS(print_list(NULL, "of a list %s ", "two"));
+    SUCCEEDS(print_list("with a prefix ", "%x\n", 0xab));
+    IS(safely(wide, 8, 7, L"%d-%s", 12, L"ab"), 5);
+    IS(wcscmp(wide, L"12-ab"), 0);
+    IS(safely(wide, 8, 3, L"%d", 12345), -1); /* three of five, and a NUL */
+    IS(wcscmp(wide, L"123"), 0);
+    IS(safely(wide, 4, (SIZE_T)-1, L"%d", 67890), -1); /* _TRUNCATE: what fits */
+    IS(wcscmp(wide, L"678"), 0);
+    IS(safely(wide, 4, 4, L"%d", 12345), -1); /* four do not fit: nothing */
+    IS(wide[0], 0);
+    IS(list_safely(routine(L"_vsnwprintf_s"), wide, 8, 7, L"%u", 7), 1);
+    IS(list_safely(routine(L"_vsnprintf_s"), text, 8, 2, "%u", 789), -1);
+    IS(strcmp(text, "78"), 0);
+    IS(list_wide(wide, 8, L"<%c>", 'x'), 3);
+    IS(wcscmp(wide, L"<x>"), 0);
+    IS(list_wide(wide, 3, L"<%c>", 'x'), -1);
+    IS(wide[0], 0);
+    IS(plain(wide, L"%04x", 0xbe), 4);
+    IS(wcscmp(wide, L"00be"), 0);
+    CALL(VOID, RtlMoveMemory, PVOID, const VOID *, SIZE_T)(text + 1, "123456", 3);
+    CALL(VOID, RtlMoveMemory, PVOID, const VOID *, SIZE_T)(text + 2, text + 1, 3);
+    IS(memcmp(text, "71123", 5), 0);
+}
+
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
@@ -161,5 +226,6 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_times();
     check_identities();
     check_memory();
+    check_text();
     return check_result();
 }
