@@ -198,6 +198,8 @@ static void messages(void)
                       long_text, 80, (va_list *)numbers),
        56);
     IS(wcscmp(long_text, L"-7|   -7|-0007|4294967289|34567890|abcd1234567890|c|0063"), 0);
+    IS(FormatMessageW(flags, L"%1!-9s!, %2!.5s!;", 0, 0, text, 40, (va_list *)inserts), 8);
+    IS(wcscmp(text, L"wide, 7;"), 0);
     FAILS(FormatMessageW(flags, L"%1 %2", 0, 0, text, 6, (va_list *)inserts), 0,
           ERROR_INSUFFICIENT_BUFFER);
     IS(FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_ALLOCATE_BUFFER, NULL,

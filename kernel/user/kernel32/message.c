@@ -97,10 +97,10 @@ static void put_integer(struct output *out, uint64_t value, bool minus, bool hex
 
 /* An insert with printf's format between exclamation marks, as "%1!08lx!": `at` points to the first
  * one, then after the second. False: there is no second one. NT: d, i, u, x, X in small letters, c;
- * all else is a string. */
+ * all else is a string, of its own length; nothing is moved to the left. */
 static bool put_formatted(struct output *out, const WCHAR **at, ULONG_PTR value, bool wide)
 {
-    const WCHAR *p = *at + 1;
+    const WCHAR *p = *at + 1 + ((*at)[1] == '-');
     bool zeros = *p == '0', big = false;
     unsigned width = 0;
     for (; *p >= '0' && *p <= '9'; p++)
@@ -108,7 +108,9 @@ static bool put_formatted(struct output *out, const WCHAR **at, ULONG_PTR value,
     for (; *p == 'h' || *p == 'l' || *p == 'w' || *p == 'I' || *p == '6' || *p == '4'; p++)
         big |= *p == 'I' || (*p == 'l' && p[1] == 'l');
     const WCHAR type = *p ? *p++ : 0, character[] = { (WCHAR)value, 0 };
-    if (*p != '!')
+    while (*p && *p != '!')
+        p++;
+    if (!*p)
         return false;
     *at = p + 1;
     const LONGLONG number = big ? (LONGLONG)value : (LONG)value;
