@@ -73,11 +73,11 @@ check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device.c PMU
 check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device_apc.c PMU=none SMP=$_",
       0, qr/^88 checks, 0 wrong\n# PASS/m)
     for 1, 2;
-my %imports = (1 => 95, 2 => 104); # another processor uses lists while this one has their lock
+my %imports = (1 => 96, 2 => 105); # another processor uses lists while this one has their lock
 check("DRIVER=tests/programs/driver_imports.c PMU=none SMP=$_", 0,
       qr/^$imports{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
 check("DRIVER=tests/programs/driver_routines.c PMU=none SMP=$_", 0,
-      qr/^printed 1 of a list two with a prefix ab\n74 checks, 0 wrong\n# PASS/m) for 1, 2;
+      qr/^printed 1 of a list two with a prefix ab\n77 checks, 0 wrong\n# PASS/m) for 1, 2;
 my %nmis = (1 => 26, 2 => 29);
 check("DRIVER=tests/programs/driver_nmi.c PMU=none SMP=$_", 0,
       qr/^$nmis{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
@@ -145,6 +145,8 @@ my %bug = (
     check   => ['0x00000139 KERNEL_SECURITY_CHECK_FAILURE \(0x2,', 'INT 29h$'],
     stop    => ['0x000000e2 a driver\'s own \(0x1, 0x2, 0x3,', 'KeBugCheckEx$'],
     stopped => ['0x000000e2 a driver\'s own \(0x0, 0x0, 0x0,', 'KeBugCheck$'],
+    beyond  => ['0x0000001e KMODE_EXCEPTION_NOT_HANDLED \(0xc0000047,', '.*_LIMIT_EXCEEDED$'],
+    not_owner => ['0x0000001e KMODE_EXCEPTION_NOT_HANDLED \(0xc0000046,', '.*_NOT_OWNED$'],
     higher  => ['0x0000000a IRQL_NOT_LESS_OR_EQUAL \(0x2, 0x0,', 'KeLowerIrql to a higher IRQL$'],
     lower   => ['0x0000000a IRQL_NOT_LESS_OR_EQUAL \(0x1, 0x2,', 'KeRaiseIrql to a lower IRQL$'],
     no_level => ['0x0000000a IRQL_NOT_LESS_OR_EQUAL \(0x10, 0x0,', 'KeRaiseIrql .*'],

@@ -302,6 +302,21 @@ static VOID bad_not_mine(VOID)
     KeReleaseSpinLockFromDpcLevel(&lock);
 }
 
+/* On Windows these two raise exceptions. */
+static VOID bad_beyond(VOID)
+{
+    KSEMAPHORE semaphore;
+    KeInitializeSemaphore(&semaphore, 1, 2);
+    KeReleaseSemaphore(&semaphore, IO_NO_INCREMENT, 2, FALSE);
+}
+
+static VOID bad_not_owner(VOID)
+{
+    KMUTEX kernel_mutex;
+    KeInitializeMutex(&kernel_mutex, 0);
+    KeReleaseMutex(&kernel_mutex, FALSE);
+}
+
 static VOID bad_unmade(VOID)
 {
     memset(&dpc, 0, sizeof dpc);
@@ -343,21 +358,22 @@ static const struct {
     const WCHAR *Name;
     VOID (*Do)(VOID);
 } cases[] = {
-    { L"loop", bad_loop },           { L"hang", bad_hang },         { L"wait", bad_wait },
-    { L"service", bad_service },     { L"read", bad_read },         { L"dpc", bad_dpc },
-    { L"lock", bad_lock },           { L"free", bad_free },         { L"write", bad_write },
-    { L"irql", bad_irql },           { L"forget", bad_forget },     { L"twice", bad_twice },
-    { L"status", bad_status },       { L"deep", bad_deep },         { L"keep", bad_keep },
-    { L"raise", bad_raise },         { L"again", bad_again },       { L"lose", bad_lose },
-    { L"kernels", bad_kernels },     { L"ended", bad_ended },       { L"no_irp", bad_no_irp },
-    { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp }, { L"tag", bad_tag },
-    { L"mutex", bad_mutex },         { L"release", bad_release },   { L"requeue", bad_requeue },
-    { L"unqueue", bad_unqueue },     { L"check", bad_check },       { L"overrun", bad_overrun },
-    { L"header", bad_header },       { L"stuck", bad_stuck },       { L"null", bad_null },
-    { L"stack", bad_stack },         { L"raised", bad_raised },     { L"stop", bad_stop },
-    { L"stopped", bad_stopped },     { L"higher", bad_higher },     { L"tagless", bad_tagless },
-    { L"lower", bad_lower },         { L"no_level", bad_no_level }, { L"early", bad_early },
-    { L"not_mine", bad_not_mine },   { L"unmade", bad_unmade },
+    { L"loop", bad_loop },           { L"hang", bad_hang },           { L"wait", bad_wait },
+    { L"service", bad_service },     { L"read", bad_read },           { L"dpc", bad_dpc },
+    { L"lock", bad_lock },           { L"free", bad_free },           { L"write", bad_write },
+    { L"irql", bad_irql },           { L"forget", bad_forget },       { L"twice", bad_twice },
+    { L"status", bad_status },       { L"deep", bad_deep },           { L"keep", bad_keep },
+    { L"raise", bad_raise },         { L"again", bad_again },         { L"lose", bad_lose },
+    { L"kernels", bad_kernels },     { L"ended", bad_ended },         { L"no_irp", bad_no_irp },
+    { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp },   { L"tag", bad_tag },
+    { L"mutex", bad_mutex },         { L"release", bad_release },     { L"requeue", bad_requeue },
+    { L"unqueue", bad_unqueue },     { L"check", bad_check },         { L"overrun", bad_overrun },
+    { L"header", bad_header },       { L"stuck", bad_stuck },         { L"null", bad_null },
+    { L"stack", bad_stack },         { L"raised", bad_raised },       { L"stop", bad_stop },
+    { L"stopped", bad_stopped },     { L"higher", bad_higher },       { L"tagless", bad_tagless },
+    { L"lower", bad_lower },         { L"no_level", bad_no_level },   { L"early", bad_early },
+    { L"beyond", bad_beyond },       { L"not_owner", bad_not_owner }, { L"not_mine", bad_not_mine },
+    { L"unmade", bad_unmade },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

@@ -361,6 +361,7 @@ static VOID check_section_refusals(VOID)
     IS(ZwMapViewOfSection(section, self, &view, 0, 0, &from, &size, ViewShare, 0, PAGE_READONLY),
        STATUS_CONFLICTING_ADDRESSES);
     CHECK(!view && size == 64 && from.QuadPart == 1ll << 60);
+    IS(ZwUnmapViewOfSection(self, (PVOID)(ULONG_PTR)0x10000), STATUS_NOT_MAPPED_VIEW);
     SUCCEEDS(ZwClose(section));
 }
 

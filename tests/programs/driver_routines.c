@@ -124,6 +124,12 @@ static VOID check_identities(VOID)
     IS(PsGetProcessId((PEPROCESS)none), 0);
     CHECK(!IoGetCurrentProcess() && !CALL(PVOID, PsGetCurrentProcess, VOID)());
     IS(ObfReferenceObject(thread) - ObfDereferenceObject(thread), 1);
+    UNICODE_STRING none_such = RTL_CONSTANT_STRING(L"\\??\\NoneSuch");
+    PVOID object = NULL;
+    IS(IoDeleteSymbolicLink(&none_such), STATUS_OBJECT_NAME_NOT_FOUND);
+    IS(ObReferenceObjectByHandle((HANDLE)0x7ffc, 0, NULL, KernelMode, &object, NULL),
+       STATUS_INVALID_HANDLE);
+    CHECK(!object);
     KeEnterCriticalRegion();
     IS(KeGetCurrentIrql(), PASSIVE_LEVEL);
     KeLeaveCriticalRegion();

@@ -307,6 +307,16 @@ static void native(void)
     IS(headers(NULL) || headers(&entry), 0);
     SetLastError(1234);
     IS(last_error(), 1234);
+    NTSTATUS(NTAPI * processor)
+    (void *) = (void *)GetProcAddress(ntdll, "NtGetCurrentProcessorNumberEx");
+    NTSTATUS(NTAPI * query)
+    (HANDLE, PVOID, ULONG, PVOID, SIZE_T, SIZE_T *) =
+        (void *)GetProcAddress(ntdll, "NtQueryVirtualMemory");
+    MEMORY_BASIC_INFORMATION region;
+    IS((DWORD)processor((void *)8), STATUS_ACCESS_VIOLATION);
+    IS((DWORD)query(GetCurrentProcess(), &region, 99, &region, sizeof region, NULL), 0xc0000003);
+    IS((DWORD)query(NULL, &region, 0, &region, sizeof region, NULL), STATUS_INVALID_HANDLE);
+    IS((DWORD)query(GetCurrentProcess(), &region, 0, &region, 8, NULL), 0xc0000004);
 
     const DWORD64 base = 0x10000000, name = base | 3; /* addresses without memory */
     DWORD64 found = 0;
