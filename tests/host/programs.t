@@ -203,7 +203,7 @@ check('tests/programs/lists.c', "PMU=none $_", 0, qr/\A[1-9]\d\d checks, 0 wrong
     for 'SMP=1', 'SMP=4 ICOUNT=off';
 check('tests/programs/system.c', 'PMU=none', 0, qr/\A196 checks, 0 wrong\n# PASS/);
 check('tests/programs/win32.c', qq{PROGRAM_ARGS='"a b" c' PMU=none SMP=$_}, 1, qr/\Adebug, (?x:
-    )as sixteen bits, [\w -]+, which go as two parts\n187 checks, 0 wrong\n(?x:
+    )as sixteen bits, [\w -]+, which go as two parts\n190 checks, 0 wrong\n(?x:
     )# FAIL the program ended with 42$/m) for 1, 4;
 check('tests/programs/crt.c', "PMU=none SMP=$_", 0, qr/\Aby number\n(?x:
     )00042\|ab  \|wide\|v\|  7\|narrow\|%\|1\|2\|pq\?\?w\na line by wide characters\n(?x:

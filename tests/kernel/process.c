@@ -5,6 +5,7 @@
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/suspend.h"
 #include "kernel/mm/vm.h"
+#include "kernel/services.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 #include "tests/harness/threads.h"
@@ -204,4 +205,20 @@ TEST(process, apc_places,
     struct thread *thread = team_start(reserve_places, NULL, cpu_all(), THREAD_PRIORITY);
     REQUIRE(thread != NULL);
     team_end(thread);
+}
+
+TEST(process, another,
+     "services that are for the current process refuse another's handle and leave it alone")
+{
+    struct process *own = user_pretend(), *other = user_process();
+    MEMORY_BASIC_INFORMATION info;
+    HANDLE handle;
+    REQUIRE(own && other);
+    CHECK_OK(handle_create(&other->object, PROCESS_ALL_ACCESS, &handle));
+    CHECK_STATUS(NtQueryVirtualMemory(handle, (PVOID)MEMORY_LOWEST, 0, &info, sizeof info, NULL),
+                 STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(NtTerminateProcess(handle, 1), STATUS_NOT_SUPPORTED);
+    CHECK_OK(NtClose(handle));
+    object_release(&other->object);
+    user_pretend_end(own);
 }

@@ -229,6 +229,14 @@ static DWORD WINAPI wake(void *unused)
     return 0;
 }
 
+static DWORD WINAPI end_at_once(void *unused)
+{
+    (void)unused;
+    return 0;
+}
+
+static VOID CALLBACK no_call(ULONG_PTR unused) { (void)unused; }
+
 static LONG WINAPI pass_breakpoint(EXCEPTION_POINTERS *at)
 {
     if (at->ExceptionRecord->ExceptionCode != EXCEPTION_BREAKPOINT)
@@ -257,6 +265,10 @@ static void waits_and_exceptions(void)
         woken &= wait_on(&word, &old, sizeof word, 60000);
     IS(woken, 1);
     IS(end_of(thread), 0);
+    thread = CreateThread(NULL, 0, end_at_once, NULL, 0, NULL);
+    IS(WaitForSingleObject(thread, 60000), 0);
+    FAILS(QueueUserAPC(no_call, thread, 0), 0, ERROR_GEN_FAILURE); /* it has ended */
+    CloseHandle(thread);
     PVOID handler = AddVectoredExceptionHandler(1, pass_breakpoint);
     DebugBreak();
     IS(word, 2);
