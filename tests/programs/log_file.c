@@ -21,7 +21,7 @@ static ULONG start(TRACEHANDLE *session, struct properties *q, const char *file,
     q->p.Wnode.BufferSize = sizeof *q;
     q->p.Wnode.ClientContext = 3;
     q->p.BufferSize = !strcmp(file, "lossy.etl") ? 4 : !strcmp(file, "large.etl") ? 512 : 16;
-    q->p.MaximumBuffers = strcmp(file, "lossy.etl") ? 256 : 2;
+    q->p.MaximumBuffers = q->p.BufferSize == 16 ? 256 : 2;
     q->p.MaximumFileSize = megabytes;
     q->p.LogFileMode = mode | EVENT_TRACE_SYSTEM_LOGGER_MODE;
     q->p.LoggerNameOffset = offsetof(struct properties, name);
