@@ -94,10 +94,10 @@ void exception_tick(const struct trap_frame *frame, uint64_t irql);
 /* Atomic: somebody asks why the machine hangs. */
 extern bool driver_hangs;
 
-/* Says and counts what the driver has not freed: "# NAME left ...". */
+/* Prints "# NAME left ...", and counts it. */
 __attribute__((format(printf, 2, 3))) void driver_left(struct driver *driver, const char *format,
                                                        ...);
-/* What the driver has not freed, to driver_left. Each file knows its own kind. */
+/* Each calls driver_left for what the driver has not freed of its own kind. */
 void pool_left(struct driver *driver);
 void counters_left(struct driver *driver);
 void threads_left(struct driver *driver);

@@ -323,17 +323,19 @@ NTSTATUS driver_KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE 
 
 /* --- Releases. NT: Windows raises exceptions; these are bug checks that name the driver. --- */
 
+static void check_release(NTSTATUS status, const char *words)
+{
+    if (!NT_SUCCESS(status))
+        bug_check(KMODE_EXCEPTION_NOT_HANDLED,
+                  (uint64_t[]){ (uint32_t)status, driver_caller(), 0, 0 }, words);
+}
+
 LONG driver_KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, LONG Adjustment,
                                BOOLEAN Wait)
 {
     LONG before;
     (void)Increment, (void)Wait;
-    KIRQL irql = sched_lock();
-    NTSTATUS status = dispatcher_release_semaphore(Semaphore, Adjustment, &before);
-    sched_unlock(irql);
-    if (!NT_SUCCESS(status))
-        bug_check(KMODE_EXCEPTION_NOT_HANDLED,
-                  (uint64_t[]){ (uint32_t)status, driver_caller(), 0, 0 },
+    check_release(semaphore_release(Semaphore, Adjustment, &before),
                   "KeReleaseSemaphore exceeds the limit, STATUS_SEMAPHORE_LIMIT_EXCEEDED");
     return before;
 }
@@ -342,12 +344,7 @@ LONG driver_KeReleaseMutex(PRKMUTEX Mutex, BOOLEAN Wait)
 {
     LONG before;
     (void)Wait;
-    KIRQL irql = sched_lock();
-    NTSTATUS status = dispatcher_release_mutant(Mutex, &before);
-    sched_unlock(irql);
-    if (!NT_SUCCESS(status))
-        bug_check(KMODE_EXCEPTION_NOT_HANDLED,
-                  (uint64_t[]){ (uint32_t)status, driver_caller(), 0, 0 },
+    check_release(mutant_release(Mutex, &before),
                   "KeReleaseMutex by a thread that does not own it, STATUS_MUTANT_NOT_OWNED");
     return before;
 }

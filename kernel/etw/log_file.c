@@ -59,15 +59,12 @@ NTSTATUS log_file_start(struct etw_logger *logger, const char *path,
     struct trace_stream *s = phys_alloc(1);
     if (!s)
         return STATUS_NO_MEMORY;
-    *s = (struct trace_stream){ .id = ++last_id,
-                                .logger = logger,
-                                .mode = info->LogFileMode,
-                                .megabytes = info->MaximumFileSize };
-    const uint64_t most = ((uint64_t)s->megabytes << 20) / logger->streams[0]->size;
+    *s = (struct trace_stream){ .id = ++last_id, .logger = logger, .mode = info->LogFileMode };
+    const uint64_t most = ((uint64_t)logger->megabytes << 20) / logger->streams[0]->size;
     NTSTATUS status = take_name(path, s->file) ? STATUS_SUCCESS : STATUS_OBJECT_PATH_SYNTAX_BAD;
-    if (NT_SUCCESS(status) && s->megabytes && most <= EXTRA)
+    if (NT_SUCCESS(status) && logger->megabytes && most <= EXTRA)
         status = STATUS_INVALID_PARAMETER;
-    if (s->megabytes && !(s->mode & EVENT_TRACE_FILE_MODE_CIRCULAR))
+    if (logger->megabytes && !(s->mode & EVENT_TRACE_FILE_MODE_CIRCULAR))
         s->limit = most - EXTRA;
     if (NT_SUCCESS(status) && !stream_start(s))
         status = STATUS_NO_MEMORY;

@@ -118,7 +118,7 @@ static void send_begin(const struct trace_stream *s)
              cpu_features.stepping);
     put_text(&text, "buffer %u\nsession %s\n", s->logger->streams[0]->size, s->logger->name);
     if (s->id)
-        put_text(&text, "file %s\nmode %u\nmaximum %u\n", s->file, s->mode, s->megabytes);
+        put_text(&text, "file %s\nmode %u\nmaximum %u\n", s->file, s->mode, s->logger->megabytes);
     else
         put_records(&text, s);
     put_facts(&text);

@@ -17,7 +17,7 @@ struct trace_stream {
     unsigned pages;
     uint64_t tsc, time;      /* one moment before the first record: the TSC, 100 ns since 1601 */
     char file[ETW_NAME_MAX]; /* a path has no more characters */
-    ULONG mode, megabytes;   /* of the file */
+    ULONG mode;              /* of the file */
     unsigned counters;       /* whose values the records carry */
     char names[ETW_PMC_COUNTERS_MAX][STREAM_NAME_MAX];
     PERFINFO_GROUPMASK masks;

@@ -92,14 +92,19 @@ NTSTATUS dispatcher_release_semaphore(KSEMAPHORE *semaphore, LONG adjustment, LO
     return STATUS_SUCCESS;
 }
 
+NTSTATUS semaphore_release(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous)
+{
+    KIRQL irql = sched_lock();
+    NTSTATUS status = dispatcher_release_semaphore(semaphore, adjustment, previous);
+    sched_unlock(irql);
+    return status;
+}
+
 LONG KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, LONG Adjustment, BOOLEAN Wait)
 {
     LONG before;
     (void)Increment, (void)Wait;
-    KIRQL irql = sched_lock();
-    NTSTATUS status = dispatcher_release_semaphore(Semaphore, Adjustment, &before);
-    sched_unlock(irql);
-    if (!NT_SUCCESS(status))
+    if (!NT_SUCCESS(semaphore_release(Semaphore, Adjustment, &before)))
         panic("KMODE_EXCEPTION_NOT_HANDLED: STATUS_SEMAPHORE_LIMIT_EXCEEDED, semaphore %p, "
               "adjustment %d",
               Semaphore, Adjustment);
@@ -140,14 +145,19 @@ NTSTATUS dispatcher_release_mutant(KMUTANT *mutant, LONG *previous)
     return STATUS_SUCCESS;
 }
 
+NTSTATUS mutant_release(KMUTANT *mutant, LONG *previous)
+{
+    KIRQL irql = sched_lock();
+    NTSTATUS status = dispatcher_release_mutant(mutant, previous);
+    sched_unlock(irql);
+    return status;
+}
+
 LONG KeReleaseMutex(PRKMUTEX Mutex, BOOLEAN Wait)
 {
     LONG before;
     (void)Wait;
-    KIRQL irql = sched_lock();
-    NTSTATUS status = dispatcher_release_mutant(Mutex, &before);
-    sched_unlock(irql);
-    if (!NT_SUCCESS(status))
+    if (!NT_SUCCESS(mutant_release(Mutex, &before)))
         panic("KMODE_EXCEPTION_NOT_HANDLED: STATUS_MUTANT_NOT_OWNED, mutex %p", Mutex);
     return before;
 }

@@ -52,6 +52,10 @@ NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitTyp
 NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                 PLARGE_INTEGER Interval);
 
+/* Release one and take the dispatcher lock for it. *previous: the state before.
+ * STATUS_SEMAPHORE_LIMIT_EXCEEDED; STATUS_MUTANT_NOT_OWNED. IRQL <= DISPATCH_LEVEL. */
+NTSTATUS semaphore_release(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous);
+NTSTATUS mutant_release(KMUTANT *mutant, LONG *previous);
 /* Releases and signals for the system services: these return a status and raise nothing. The caller
  * holds the dispatcher lock. */
 NTSTATUS dispatcher_release_mutant(KMUTANT *mutant, LONG *previous);

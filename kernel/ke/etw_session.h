@@ -71,7 +71,8 @@ struct etw_logger {
     unsigned slot;
     USHORT id; /* KERNEL_LOGGER_ID, or the slot */
     char name[ETW_NAME_MAX];
-    ULONG mode, flush_seconds, megabytes; /* MaximumFileSize */
+    ULONG mode, flush_seconds;
+    ULONG megabytes; /* the most that a log file may have; 0: no limit */
     uint64_t flushed_ns;
     PERFINFO_GROUPMASK masks;
     uint32_t wanted;           /* bit per enum etw_hook */

@@ -137,9 +137,7 @@ NTSTATUS NtReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG Pre
         handle_lookup(SemaphoreHandle, &semaphore_type, SEMAPHORE_MODIFY_STATE, &object);
     if (!NT_SUCCESS(status))
         return status;
-    KIRQL irql = sched_lock();
-    status = dispatcher_release_semaphore(semaphore_of(object), ReleaseCount, &before);
-    sched_unlock(irql);
+    status = semaphore_release(semaphore_of(object), ReleaseCount, &before);
     object_release(object);
     return NT_SUCCESS(status) ? caller_put_optional(PreviousCount, &before, sizeof before) : status;
 }
@@ -151,9 +149,7 @@ NTSTATUS NtReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount)
     NTSTATUS status = handle_lookup(MutantHandle, &mutant_type, 0, &object);
     if (!NT_SUCCESS(status))
         return status;
-    KIRQL irql = sched_lock();
-    status = dispatcher_release_mutant(mutant_of(object), &before);
-    sched_unlock(irql);
+    status = mutant_release(mutant_of(object), &before);
     object_release(object);
     return NT_SUCCESS(status) ? caller_put_optional(PreviousCount, &before, sizeof before) : status;
 }

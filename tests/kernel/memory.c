@@ -169,7 +169,8 @@ struct operation {
 static void try_with_few_pages(const struct operation *o)
 {
     NTSTATUS status = o->refused;
-    for (unsigned pages = 0; pages <= ENOUGH && status == o->refused; pages++) {
+    unsigned pages = 0;
+    for (; pages <= ENOUGH && status == o->refused; pages++) {
         take_pages();
         give_pages(pages);
         uint64_t before = phys_free_pages();
@@ -180,6 +181,7 @@ static void try_with_few_pages(const struct operation *o)
             CHECK_EQ(phys_free_pages(), before);
     }
     CHECK_OK(status);
+    CHECK(pages > 1); /* it was refused at least once */
     give_pages(UINT64_MAX);
 }
 

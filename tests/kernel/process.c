@@ -207,8 +207,7 @@ TEST(process, apc_places,
     team_end(thread);
 }
 
-TEST(process, another,
-     "services that are for the current process refuse another's handle and leave it alone")
+TEST(process, another, "services that are for the current process refuse the handle of another")
 {
     struct process *own = user_pretend(), *other = user_process();
     MEMORY_BASIC_INFORMATION info;

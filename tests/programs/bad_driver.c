@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A driver that does one thing wrong, which its file's name says: tests/host/drivers.t builds it
  * under each of them. */
-#include <ntddk.h>
+#include "routine.h"
 
 static KSPIN_LOCK lock;
 static KEVENT never;
@@ -265,14 +265,6 @@ static VOID bad_unqueue(VOID)
 
 /* What a compiler's check of the stack does: __fastfail(FAST_FAIL_STACK_COOKIE_CHECK_FAILURE). */
 static VOID bad_check(VOID) { __asm__ volatile("int $0x29" : : "c"(2)); }
-
-/* What wdm.h has inline. */
-static PVOID routine(PCWSTR Name)
-{
-    UNICODE_STRING name;
-    RtlInitUnicodeString(&name, Name);
-    return MmGetSystemRoutineAddress(&name);
-}
 
 static VOID bad_stop(VOID) { KeBugCheckEx(MANUALLY_INITIATED_CRASH, 1, 2, 3, 4); }
 static VOID bad_stopped(VOID) { KeBugCheck(MANUALLY_INITIATED_CRASH); }

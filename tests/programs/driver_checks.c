@@ -3,6 +3,7 @@
  * services. */
 #include <intrin.h>
 #include "check_driver.h"
+#include "routine.h"
 #include <wdmsec.h>
 
 static VOID NTAPI overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle) {}
@@ -161,14 +162,6 @@ static VOID check_counter_set(VOID)
     KeRevertToUserGroupAffinityThread(&before);
     CHECK(second[0] > first[0] && second[1] > first[1] && second[2] == 42);
     HalPrivateDispatchTable.HalFreePmcCounterSet(set);
-}
-
-/* Of those that the import library lacks. */
-static PVOID routine(PCWSTR Name)
-{
-    UNICODE_STRING name;
-    RtlInitUnicodeString(&name, Name);
-    return MmGetSystemRoutineAddress(&name);
 }
 
 /* A sample at address 0 counts in the profile object that covers it, by its source only. */

@@ -2,14 +2,8 @@
 /* Routines that wdm.h has inline or under another name, and drivers of other headers import; and
  * those of processors, identities and memory that no other driver here calls. */
 #include "check_driver.h"
+#include "routine.h"
 
-/* The export of this name: its highest IRQL is checked as for an import. */
-static PVOID routine(PCWSTR Name)
-{
-    UNICODE_STRING name;
-    RtlInitUnicodeString(&name, Name);
-    return MmGetSystemRoutineAddress(&name);
-}
 #define CALL(result, name, ...) ((result(NTAPI *)(__VA_ARGS__))routine(L## #name))
 
 static VOID check_irql(VOID)
