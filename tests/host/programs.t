@@ -203,11 +203,11 @@ check('tests/programs/lists.c', "PMU=none $_", 0, qr/\A[1-9]\d\d checks, 0 wrong
     for 'SMP=1', 'SMP=4 ICOUNT=off';
 check('tests/programs/system.c', 'PMU=none', 0, qr/\A196 checks, 0 wrong\n# PASS/);
 check('tests/programs/win32.c', qq{PROGRAM_ARGS='"a b" c' PMU=none SMP=$_}, 1, qr/\Adebug, (?x:
-    )as sixteen bits, [\w -]+, which go as two parts\n190 checks, 0 wrong\n(?x:
+    )as sixteen bits, [\w -]+, which go as two parts\n194 checks, 0 wrong\n(?x:
     )# FAIL the program ended with 42$/m) for 1, 4;
 check('tests/programs/crt.c', "PMU=none SMP=$_", 0, qr/\Aby number\n(?x:
     )00042\|ab  \|wide\|v\|  7\|narrow\|%\|1\|2\|pq\?\?w\na line by wide characters\n(?x:
-    )227 checks, 0 wrong\n# PASS/) for 1, 4;
+    )234 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/crt_text.c', "PMU=none SMP=$_", 0,
       qr/\A\?{4}\n79 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/locks.c', "PMU=none SMP=$_", 0, qr/\A602 checks, 0 wrong\n# PASS/) for 1, 4;
@@ -352,13 +352,16 @@ if (wanted('entries.c')) {
     my %source = (entry => sprintf($main, 'entry', 1), refuses => sprintf($main, 'refuses', 0),
                   above => 'int refusals(void); int entry(void *base, unsigned why, void *unused) '
                       . '{ return 1; } int above(void) { return refusals(); }',
+                  nested => '__declspec(dllimport) void *LoadLibraryA(const char *); int entry('
+                      . 'void *base, unsigned why, void *unused)'
+                      . ' { if (why) LoadLibraryA("two"); return 0; }',
                   two => 'int answer(void) { return 42; } int seven(void) { return 7; }',
                   forwards => 'int none(void) { return 0; }');
     my %definitions = (two => "answer \@1\nseven \@2\n",
                        forwards => "by_name = two.answer \@1\nby_ordinal = \"two.#2\" \@2\n"
                            . "to_nowhere = nowhere.answer \@3\nto_none = two.none \@4\n");
-    for my $name (qw(two forwards entry refuses above)) {
-        my $main = $name =~ /^[ear]/ ? 'entry' : 0;
+    for my $name (qw(two forwards entry refuses above nested)) {
+        my $main = $name =~ /^[aenr]/ ? 'entry' : 0;
         my @more = $name eq 'above' ? "$build/refuses.dll" : ();
         for (['c', $source{$name}], ['def', "EXPORTS\n" . ($definitions{$name} // '')]) {
             open my $out, '>', "$build/$name.$_->[0]" or die;
@@ -367,9 +370,9 @@ if (wanted('entries.c')) {
         push @more, "$build/$name.def" if $definitions{$name};
         system "$windows -Wl,-e,$main -o $build/$name.dll $build/$name.c @more -lkernel32";
     }
-    my $libraries = join ' ', map { "$build/$_.dll" } qw(entry refuses above two forwards);
+    my $libraries = join ' ', map { "$build/$_.dll" } qw(entry refuses above nested two forwards);
     check('tests/programs/entries.c', "PMU=none DLL='$libraries'", 0,
-          qr/\Aentry 1\nentry 2\nentry 3\n(?:refuses 1\nrefuses 0\n){3}30 checks, 0 wrong\n(?x:
+          qr/\Aentry 1\nentry 2\nentry 3\n(?:refuses 1\nrefuses 0\n){3}34 checks, 0 wrong\n(?x:
           )entry 0\n# PASS/);
 }
 

@@ -326,7 +326,7 @@ static VOID leave(PDRIVER_OBJECT DriverObject)
     PDEVICE_OBJECT device;
     LARGE_INTEGER hour;
     HANDLE counters, thread;
-    PVOID handler = on_pmi;
+    PVOID handler = on_pmi, object;
     struct {
         ULONG Count;
         ULONG Type, Flags, Index, Unused[3];
@@ -341,6 +341,9 @@ static VOID leave(PDRIVER_OBJECT DriverObject)
     IoCreateDevice(DriverObject, 0, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &device);
     IoCreateSymbolicLink(&link, &name);
     PsCreateSystemThread(&thread, THREAD_ALL_ACCESS, NULL, NULL, NULL, wait_for_ever, NULL);
+    ObReferenceObjectByHandle(thread, 0, NULL, KernelMode, &object, NULL);
+    DbgPrint("thread %u\n", (ULONG)(ULONG_PTR)PsGetThreadId(object));
+    ObDereferenceObject(object);
     ZwClose(thread);
     HalAllocateHardwareCounters(NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)&resources, &counters);
     HalSetSystemInformation(1, sizeof handler, &handler); /* of the counters' interrupt */

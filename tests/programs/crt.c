@@ -92,6 +92,9 @@ static void strings(void)
     IS(to_wide(wide, "\xc3", 1, NULL), -2);
     IS(to_wide(wide, "\xff", 1, NULL), -1);
     IS(errno, EILSEQ);
+    IS(to_wide(wide, "\xc1", 1, NULL) + to_wide(wide, "\xf5", 1, NULL), -2);
+    IS(to_wide(wide, "\xc2", 1, NULL), -2); /* the first and the last byte that begin */
+    IS(to_wide(wide, "\xf4", 1, NULL), -2);
     IS(to_wide(wide, "", 1, NULL), 0);
     IS(OWN(size_t, mbrlen, const char *, size_t, mbstate_t *)("\xe2\x82\xac", 3, NULL), 3);
     IS(OWN(int, _isctype, int, int)('g', _ALPHA) && !OWN(int, _isctype, int, int)('g', _HEX), 1);
@@ -139,6 +142,8 @@ static void times(void)
     IS(tm.tm_year == 101 && tm.tm_mon == 1 && tm.tm_mday == 27, 1);
     tm = (struct tm){ .tm_year = 69, .tm_mon = 11, .tm_mday = 31 };
     IS(OWN(__time64_t, _mktime64, struct tm *)(&tm), -1);
+    tm = (struct tm){ .tm_year = 1101, .tm_mday = 1 };
+    IS(OWN(__time64_t, _mktime64, struct tm *)(&tm), -1); /* the year 3001 */
     IS(OWN(double, _difftime64, __time64_t, __time64_t)(leap, leap - 3), 3);
     __time64_t now = OWN(__time64_t, _time64, __time64_t *)(NULL);
     IS(OWN(__time32_t, _time32, __time32_t *)(&short_leap) - now <= 1 && short_leap >= now, 1);
@@ -207,6 +212,9 @@ static void files(void)
     IS(OWN(wint_t, ungetwc, wint_t, FILE *)(0x20ac, streams), 0x20ac);
     IS(OWN(wint_t, fgetwc, FILE *)(streams), 0x20ac);
     IS(OWN(wint_t, getwc, FILE *)(streams), WEOF);
+    IS(OWN(wint_t, ungetwc, wint_t, FILE *)(WEOF, streams), WEOF); /* takes no place */
+    IS(OWN(wint_t, ungetwc, wint_t, FILE *)(0x20ac, streams), 0x20ac);
+    IS(OWN(int, fgetc, FILE *)(streams), 0xac); /* its low byte */
     IS(OWN(int, fscanf, FILE *, const char *, ...)(streams, "%d", &number), EOF);
     IS(OWN(int, scanf, const char *, ...)("%d", &number), EOF);
     IS(OWN(int, fwscanf, FILE *, const wchar_t *, ...)(streams, L"%d", &number), EOF);

@@ -2,6 +2,7 @@
 /* Libraries that tests/host/programs.t makes: entry points, which print why they are called, one
  * that refuses, and exports that another library has. Prints what is wrong. */
 #include <windows.h>
+#include <winternl.h>
 #include "check.h"
 
 static DWORD WINAPI nothing(void *unused)
@@ -11,6 +12,18 @@ static DWORD WINAPI nothing(void *unused)
 }
 
 static void run_thread(void) { IS(end_of(CreateThread(NULL, 0, nothing, NULL, 0, NULL)), 7); }
+
+/* How many libraries of this name are in the list that debuggers and shipped code walk. */
+static int listed(const WCHAR *name)
+{
+    LIST_ENTRY *list = &NtCurrentTeb()->ProcessEnvironmentBlock->Ldr->InMemoryOrderModuleList;
+    int n = 0;
+    for (LIST_ENTRY *e = list->Flink; e != list; e = e->Flink)
+        n += wcsstr(
+                 CONTAINING_RECORD(e, LDR_DATA_TABLE_ENTRY, InMemoryOrderLinks)->FullDllName.Buffer,
+                 name) != NULL;
+    return n;
+}
 
 static int answer_of(HMODULE library, const char *name)
 {
@@ -31,6 +44,9 @@ int main(void)
     }
     FAILS(LoadLibraryA("above"), NULL, ERROR_DLL_INIT_FAILED); /* it imports from that one */
     FAILS(GetModuleHandleA("above"), NULL, ERROR_MOD_NOT_FOUND);
+    IS(listed(L"entry.dll") == 1 && !listed(L"refuses.dll") && !listed(L"above.dll"), 1);
+    FAILS(LoadLibraryA("nested"), NULL, ERROR_DLL_INIT_FAILED);
+    IS(answer_of(GetModuleHandleA("two"), "answer"), 42); /* what it had loaded itself stays */
     run_thread();
     forwards = LoadLibraryA("forwards");
     IS(answer_of(forwards, "by_name"), 42);

@@ -198,6 +198,8 @@ static void messages(void)
                       long_text, 80, (va_list *)numbers),
        56);
     IS(wcscmp(long_text, L"-7|   -7|-0007|4294967289|34567890|abcd1234567890|c|0063"), 0);
+    IS(FormatMessageW(flags, L"%2!lu!", 0, 0, text, 40, (va_list *)numbers), 9);
+    IS(wcscmp(text, L"878082192"), 0); /* 34567890h: a long has 32 bits */
     IS(FormatMessageW(flags, L"%1!-9s!, %2!.5s!;", 0, 0, text, 40, (va_list *)inserts), 8);
     IS(wcscmp(text, L"wide, 7;"), 0);
     FAILS(FormatMessageW(flags, L"%1 %2", 0, 0, text, 6, (va_list *)inserts), 0,
@@ -332,7 +334,8 @@ static void native(void)
 
     const DWORD64 base = 0x10000000, name = base | 3; /* addresses without memory */
     DWORD64 found = 0;
-    IS(RtlInstallFunctionTableCallback(base, base, 0x100, give_entry, &entry, NULL), 0);
+    for (unsigned bits = 0; bits < 3; bits++) /* both must be set */
+        IS(RtlInstallFunctionTableCallback(base | bits, base, 0x100, give_entry, &entry, NULL), 0);
     IS(RtlInstallFunctionTableCallback(name, base, 0x100, give_entry, &entry, NULL), 1);
     IS(RtlLookupFunctionEntry(base + 0xff, &found, NULL) == &entry, 1);
     IS(asked, base + 0xff);

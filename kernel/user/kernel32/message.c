@@ -97,7 +97,7 @@ static void put_integer(struct output *out, uint64_t value, bool minus, bool hex
 
 /* An insert with printf's format between exclamation marks, as "%1!08lx!": `at` points to the first
  * one, then after the second. False: there is no second one. NT: d, i, u, x, X in small letters, c;
- * all else is a string, of its own length; nothing is moved to the left. */
+ * all else is a string, of its own length; nothing is moved to the left, and h has no effect. */
 static bool put_formatted(struct output *out, const WCHAR **at, ULONG_PTR value, bool wide)
 {
     const WCHAR *p = *at + 1 + ((*at)[1] == '-');
