@@ -125,12 +125,12 @@ my @machines = (
     (map { ["$_, 4 CPU", "PMU=$_ SMP=4", 0, '!^# smp: '] } qw(intel-v2 amd-v2)), # each CPU is there
     # Machines with names: these whole, the others by groups. `make machines` runs them all whole.
     (map { ["$_->[0], $_->[1] CPU", "PMU=$_->[0] SMP=$_->[1]", 0] }
-        ['haswell', 1], ['alderlake', 2], ['zen3', 1], ['kvm-6.8-intel', 1]),
+        ['alderlake', 2], ['zen3', 1]),
     (map { ["$_, 2 CPU, groups where it differs", "PMU=$_ SMP=2 TESTS='$sampled'", 0] }
-        grep { !/^(?:haswell|alderlake|zen3|kvm-6.8-intel)$/ } sort keys %made),
+        grep { !/^(?:alderlake|zen3)$/ } sort keys %made),
     (map { ["intel-v2, $_ CPU, scheduler and exactness",
             "PMU=intel-v2 SMP=$_ TESTS='smp*,sched*,exact*,tp_switch*'", 0] } 8, 16),
-    (map { ["$_->[0], 2 CPU", "BUILD=$build/$_->[1] SMP=2 TESTS='$not_shipped$_->[2]'", 0] }
+    (map { ["$_->[0], 1 CPU", "BUILD=$build/$_->[1] TESTS='$not_shipped$_->[2]'", 0] }
         # its tests are longer code
         ['undefined behaviour traps', 'ubsan', ',-etw_samples.with_counters,-kinds.journey'],
         ['built by clang', 'clang', '']),
@@ -145,15 +145,13 @@ my @machines = (
     (map { ["$_, 1 CPU", "PMU=$_", 0] } qw(intel-v1 amd-ext)),
     ['intel-v5, 1 CPU, everything as often as the contract wants', 'PMU=intel-v5 ARGS=long', 0,
      at_least(1070, 370000)],
-    (map { ["$_, fuzz and collisions, long",
-            "$_ ARGS=long TESTS='service_fuzz*,dispatcher_time*,boot_info*,hal_overflow*,hal_pmc*,"
-                . "pmu_quiet*,pmu_masked*,pmu_two*,pmu_cache*,profile_*,etw_counts*,etw_samples*,"
-                . "exceptions*,vpmu.*,tp_cost*'", 0] }
-        'PMU=intel-v2', 'PMU=zen3 SMP=2'),
+    ['fuzz and collisions, long, zen3, 2 CPU',
+     "PMU=zen3 SMP=2 ARGS=long TESTS='service_fuzz*,dispatcher_time*,boot_info*,hal_overflow*,"
+         . "hal_pmc*,pmu_quiet*,pmu_masked*,pmu_two*,pmu_cache*,profile_*,etw_counts*,"
+         . "etw_samples*,exceptions*,vpmu.*,tp_cost*'", 0],
     (map { ["$_->[0], $_->[1] CPU, thread profiling, isolate$_->[2]",
             "PMU=$_->[0] SMP=$_->[1] ARGS='counters=isolate$_->[2]' TESTS='tp_*,exact*'", 0] }
-        ['intel-v1', 2, ''], ['intel-v5', 1, ' long'], ['intel-v5', 4, ' long'], ['amd-k7', 2, ''],
-        ['amd-v2', 4, ' long']),
+        ['intel-v1', 2, ''], ['intel-v5', 4, ' long'], ['amd-k7', 2, ''], ['amd-v2', 2, ' long']),
     ['no RDPMC in ring 3, 2 CPU',
      "PMU=zen3 SMP=2 ARGS=rdpmc=off TESTS='tp_*,exact*,pmu_rdpmc*,vpmu_quirks.irq3'", 0,
      qr/^ok \d+ - tp_exact\.sum$/m],
@@ -219,7 +217,7 @@ my @machines = (
      qr/^# vpmu: intel-v5: no HPET for the alarm: stepping/m],
     ['each string instruction counts 1', "SMP=2 ARGS=long TESTS='exact.strings,pmu_rep.*'", 0],
     ['microvm', "PMU=none QEMU_ARGS='-M microvm' TESTS='acpi*,clock*,sched*,smp*'", 77],
-    ['microvm, virtual PMU', "QEMU_ARGS='-M microvm' TESTS='acpi*,exact*,pmu_rep.*'", 0],
+    ['microvm, virtual PMU', "QEMU_ARGS='-M microvm' TESTS='acpi*,exact.known*'", 0],
     ['3 CPU', "SMP=3 ARGS=wrap TESTS='smp*,sched*,exact*,tp_switch*'", 0],
     ['66 CPU, two processor groups, virtual PMU', "SMP=66 TESTS='groups*,smp.call_*,exact.raw*'", 0,
      qr/^# running: 66 CPUs,/m],
@@ -321,7 +319,7 @@ my @machines = (
      qr/^# PANIC .*thread stack has overflowed its kernel stack/m],
     ['99: triple fault', 'TESTS=selfcheck.triple_fault', 99,
      qr/triple fault.*\n(.*\n)*# CRASH .*\(selfcheck\.triple_fault\)/],
-    ['124: a hang only the host can end', 'TESTS=selfcheck.spin_irqs_off TIMEOUT=12', 124,
+    ['124: a hang only the host can end', 'TESTS=selfcheck.spin_irqs_off TIMEOUT=5', 124,
      qr/# HANG .*\(selfcheck\.spin_irqs_off\) of 1\n\z/],
 );
 
@@ -340,18 +338,14 @@ unshift @machines,
      'MACHINE=bochs PMU=intel-v5 '
      . "TESTS='pmu_*,hal_overflow*,profile_sampling*,etw_samples*,exact*,vpmu*,*lbr*,"
      . "tp_exact*,tp_counts*,tp_read*,tp_switch*,tp_torn*,debug_*,traps*'", 0,
-     qr/instruction clock/],
+     qr/instruction clock/, qr/^# clock: .* by HPET, as by PM timer, PIT;/m],
     ['Bochs, amd-v2', "MACHINE=bochs PMU=amd-v2 TESTS='pmu_*,exact*,vpmu*,amd_lbr*,traps*'", 0,
      qr/instruction clock/],
     ['Bochs, 400 MHz and a dead PIT',
      "MACHINE=bochs PMU=intel-v5,pit=dead MIPS=400 TESTS='clock*,sched*,time*,exact*,tp_exact*'", 0,
      qr/^# clock: TSC (?:399\.99|400\.00)\d MHz by HPET, as by PM timer; no answer: PIT;/m],
-    ['Bochs, 1600 MHz',
-     'MACHINE=bochs PMU=intel-v5 MIPS=1600 '
-     . "TESTS='clock*,time*,exact.known*'", 0,
-     qr/^# clock: TSC (?:1599\.99|1600\.00)\d MHz by HPET, as by PM timer, PIT;/m],
     ['Bochs, no virtual PMU: says so, counts nothing',
-     "MACHINE=bochs PMU=none TESTS='hal_*,pmu_absent*,exact*,tp_counts*'", 77,
+     "MACHINE=bochs PMU=none TESTS='hal_counters*,pmu_absent*,exact*'", 77,
      "!^ok \\d+ - (?:$counts)\\w+\$", qr/^# NONE .* is not what WRMSR wrote /m]
     if !system 'command -v bochs >/dev/null';
 
@@ -405,7 +399,8 @@ ok(%made && !@nowhere, 'each quirk is on a machine') or diag("@nowhere");
 for (@builds) {
     my ($folder, $variable) = ("$build/$_->[0]", $_->[1]);
     Environment::begin($folder, 'dll'); # ring 3 is the same in all
-    ok(!system("make -s -j2 BUILD=$folder $variable </dev/null"), "builds with $variable");
+    my $make = "make -s -j2 BUILD=$folder $variable TEXT_FLAGS='-w -g0'"; # make check looks
+    ok(!system("$make </dev/null"), "builds with $variable");
 }
 my @waiting = @machines;
 for my $machine (@machines) {

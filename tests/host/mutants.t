@@ -41,28 +41,31 @@ use constant { SHARE => 50, MANY => 60 };
 Environment::forget(qw(BUILD N SEED SAMPLE ROOM QUICK));
 $ENV{TIMEOUT} = 120; # a host may be busy
 
-# What looks first at a line of which files, on the first two machines; what looks last.
+# What looks first at a line of which files, on the first two machines, and rows of scripts; what
+# looks last.
+my @programs = 'programs.t win32.c crt.c system.c static.c waits.c locks.c';
 my $ends = 'boot.t last.page panic exception failures no.page page.8000h ^a.framebuffer NMI';
 my @rooms = (
-    ['boot', 'boot_info*,multiboot_1*,smp*', $ends, 'transparent.t', 'linux.t'],
-    ['kernel/base', 'locks*,irql*,smp*,traps*,sched*,etw_export*', $ends, 'matrix.t ^99'],
-    ['kernel/mm', 'vm*,phys*,memory*,process*', 'programs.t'],
-    ['kernel/console', 'codes*', $ends],
+    ['boot', 'boot_info*,multiboot_1*,smp*', [$ends], 'transparent.t', 'linux.t'],
+    ['kernel/base', 'locks*,irql*,smp*,traps*,sched*,etw_export*', [],
+     $ends, 'matrix.t ^99'],
+    ['kernel/mm', 'vm*,phys*,memory*,process*', [], 'programs.t'],
+    ['kernel/console', 'codes*', [$ends]],
     ['kernel/ke', 'sched*,dispatcher*,synch*,process*,handles*,ring3*,copy*,exceptions*,handling*,'
-     . 'fpu*,entry*,tp_switch*,tp_counts*,etw_hooks*', 'programs.t'],
-    ['kernel/profiling', 'tp_*,profile_*,exact*'],
-    ['kernel/etw', 'etw_*'],
-    ['kernel/driver', 'tp_driver*', 'drivers.t'],
-    ['kernel/init', 'pmu_pmi*', 'programs.t'],
+     . 'fpu*,entry*,tp_switch*,tp_counts*,etw_hooks*', ['programs.t waits.c'], 'programs.t'],
+    ['kernel/profiling', 'tp_*,profile_*,exact*', []],
+    ['kernel/etw', 'etw_*', []],
+    ['kernel/driver', 'tp_driver*', ['drivers.t driver_'], 'drivers.t'],
+    ['kernel/init', 'pmu_pmi*', [], 'programs.t'],
     ['kernel/user', 'handling*,exceptions*,synch*,etw_win32*,etw_input*,tp_read*,ring3*,'
-     . 'service_fuzz.exports', 'programs.t'],
+     . 'service_fuzz.exports', \@programs, 'programs.t'],
     ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*',
-     'programs.t pe/exact.c'],
+     ['programs.t pe/exact.c'], 'programs.t'],
     ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*',
-     $ends, 'matrix.t x2APIC firmware'],
-    ['pmu/virt', 'vpmu*,pmu_*', 'blocks.t', 'transparent.t', 'matrix.t quirks:'],
+     [], $ends, 'matrix.t x2APIC firmware'],
+    ['pmu/virt', 'vpmu*,pmu_*', ['blocks.t'], 'transparent.t', 'matrix.t quirks:'],
     ['pmu', 'pmu_*,event_tables*,diagnosis*,kinds*,codes*',
-     'matrix.t ^intel-v1,.1 ^amd-k7,.1 ^alderlake'],
+     [], 'matrix.t ^intel-v1,.1 ^amd-k7,.1 ^alderlake'],
 );
 my @machines = ('PMU=intel-v5', 'PMU=amd-v2 SMP=4',
                 'PMU=intel-v4 SMP=2 ARGS=counters=isolate');
@@ -139,22 +142,18 @@ sub ask_clause
 sub ask_all
 {
     my ($folder, $file) = ($_[0], $_[1][1]);
-    my (undef, $first, @scripts) = @{ room_of($file) };
-    push @scripts, 'trace.t' if $file =~ /etw/;
-    my @not_asked = @scripts;
+    my (undef, $first, $scripts, @last) = @{ room_of($file) };
+    push @last, 'trace.t' if $file =~ /etw/;
     my $rest = join ',', '*', map { "-$_" } split /,/, $first;
-    my @asked = (map({ [$first, $_] } @machines[0, 1]), map({ [$rest, $_] } @machines[0, 1]),
-                 ['*', $machines[2]]);
-    ($#asked, @scripts) = 2 if $quick;
+    my @asked = (map({ [$first, $_] } @machines[0, 1]), @$scripts,
+                 map({ [$rest, $_] } @machines[0, 1]), ['*', $machines[2]], @last);
+    my @not_asked = $quick ? grep { !ref } @asked : ();
+    @asked = (grep { ref } @asked)[0 .. 2] if $quick;
     for (@asked) {
-        my $said = ask($folder, @$_);
+        my $said = ref ? ask($folder, @$_) : ask_script($folder, $_);
         return $said if $said =~ /^(?:noticed|crashed|hung)/;
     }
-    for (@scripts) {
-        my $said = ask_script($folder, $_);
-        return $said if $said =~ /^noticed/;
-    }
-    return 'unnoticed' . ($quick && @not_asked ? ", @not_asked not asked" : '');
+    return 'unnoticed' . (@not_asked ? ", @not_asked not asked" : '');
 }
 
 # Whether all objects of the source are what they were, but for what debuggers want.
