@@ -55,12 +55,14 @@ static void fill_fault(struct fault *fault, const struct trap_frame *f, uint64_t
 }
 
 /* Returns if there is no handlers.sys, or too little stack for it: where a driver's tables are
- * wrong handlers.sys causes an exception itself, and comes here again. */
+ * wrong handlers.sys causes an exception itself, and comes here again. NT: or for #DB, which has a
+ * stack of its own. */
 static void dispatch_to_handlers(const struct trap_frame *frame, uint64_t address)
 {
     struct fault fault __attribute__((aligned(16)));
     void *dispatcher = exceptions_export("KiUserExceptionDispatcher");
-    if (!dispatcher || (uint64_t)&fault - (uint64_t)thread_current()->stack < STACK_FOR_HANDLERS)
+    const uint64_t left = (uint64_t)&fault - (uint64_t)thread_current()->stack;
+    if (!dispatcher || left < STACK_FOR_HANDLERS || left > KERNEL_STACK_SIZE)
         return;
     fill_fault(&fault, frame, address);
     asm volatile("mov %0,%%rsp\n"

@@ -38,6 +38,8 @@ sub read_file
             my $first = shift @in;
             die 'the first record is not the header' if $first->{hook} || $first->{kind} > 2;
             $header = logfile_header($first->{payload}, $first->{time});
+            my ($masks) = grep { $_->{hook} == 0x500 } @in or die 'no masks';
+            $header->{masks} = [unpack 'V8', $masks->{payload}];
             die "$count buffers, the header says $header->{buffers}"
                 if $count != $header->{buffers};
             next;

@@ -51,7 +51,7 @@ my @quirks = qw(
     amd-v2,twice,noemul,contend=5
     amd-zen5,freeze-lag=10,c1e,throttle=3,v2bits=keep amd-v2,v2bits=fault
     intel-v4,sticky=32+33+55,debugctl=ignore
-    intel-v5,condchg,ref=5,refrate,tsc=200000 amd-v2,nofence,v2status,v2bits=fault
+    intel-v5,condchg,ref=5,refrate,tsc=200000 amd-v2,tsc=-300000,nofence,v2status,v2bits=fault
     intel-v5,smi=1000:500 amd-v2,smi=300:1000,smi3 intel-v4,nmi=100
     intel-v6,hybrid,smalllist,dbends,lbrleft intel-v5,lbrleft amd-ext,lbrleft
     amd-v2,fused,lbrlost,dbends intel-v5,x2apic=2,deadline

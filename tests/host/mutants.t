@@ -65,7 +65,7 @@ my @rooms = (
      [], $ends, 'matrix.t x2APIC firmware'],
     ['pmu/virt', 'vpmu*,pmu_*', ['blocks.t'], 'transparent.t', 'matrix.t quirks:'],
     ['pmu', 'pmu_*,event_tables*,diagnosis*,kinds*,codes*',
-     [], 'matrix.t ^intel-v1,.1 ^amd-k7,.1 ^alderlake'],
+     [], 'matrix.t ^intel-v1,.1 ^intel-v2,.4 ^amd-k7,.1 ^alderlake'],
 );
 my @machines = ('PMU=intel-v5', 'PMU=amd-v2 SMP=4',
                 'PMU=intel-v4 SMP=2 ARGS=counters=isolate');

@@ -14,7 +14,7 @@ use lib 'tests/host';
 use Environment;
 
 my ($seed, $n, $first, $build) =
-    ($ENV{SEED} || 1, $ENV{N} || 20, $ENV{FIRST} || 1, $ENV{BUILD} || 'build');
+    ($ENV{SEED} || 1, $ENV{N} || 12, $ENV{FIRST} || 1, $ENV{BUILD} || 'build');
 Environment::forget();
 $ENV{ACCEL} = 'tcg';
 

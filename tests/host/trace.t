@@ -89,7 +89,8 @@ sub line_of_event
 }
 
 # The .etl of the same run, read by our own reader: its header; records as lines, by CPU; the names
-# of its counters; and what each thread counted, by the differences between context switches.
+# of its counters; what each thread counted, by the differences between context switches; the names
+# of its images.
 sub read_etl
 {
     my ($folder) = @_;
@@ -100,11 +101,12 @@ sub read_etl
                 0xf44 => 'DPC', 0xf45 => 'TIMERDPC', 0xf48 => 'SAMPLED_PROFILE_SET_INTERVAL',
                 0xf5b => 'IPI', 0x1820 => 'STACKWALK',
                 branches => 'LAST_BRANCH');
-    my (%lines, %last, %thread, @names);
+    my (%lines, %last, %thread, @names, %image);
     for (@{ $etl->{records} }) {
         my $hook = $_->{kind} == 0x14 ? 'branches' : $_->{hook};
         push @{ $lines{ $_->{cpu} } }, line_of_record($_, $hook, $name{$hook}) if $name{$hook};
         @names = names_of($_->{payload}) if $hook eq 0xf30;
+        $image{ EtlReader::text(substr $_->{payload}, 56) } = 1 if $hook eq 0x1404;
         next if $_->{hook} != 0x524;
         die "a context switch of another size\n" if length $_->{payload} != 0x18;
         my ($new, $old) = unpack 'V V', $_->{payload};
@@ -115,7 +117,7 @@ sub read_etl
         }
         $last{ $_->{cpu} } = $_->{counters};
     }
-    return ($etl->{header}, \%lines, \%thread, "@names");
+    return ($etl->{header}, \%lines, \%thread, "@names", \%image);
 }
 
 # The first line of a list that another one does not have there.
@@ -155,11 +157,16 @@ sub check
     push @wrong, "the summary's number of $_\n"
         for grep { $output !~ /^# +$seen{$_} $_$/m } keys %seen;
     my ($folder) = $program =~ /BUILD=(\S+)/;
-    my ($header, $etl, $thread, $names) = eval { read_etl($folder) };
+    my ($header, $etl, $thread, $names, $image) = eval { read_etl($folder) };
     push @wrong, "the .etl: $@" if !$header;
     push @wrong, map { difference($etl->{$_} // [], $lines{$_} // []) } keys %{ { %$etl, %lines } };
     my ($asked) = map { s/:u/_u/gr =~ tr/,/ /r } $variables =~ /COUNTERS=(\S*)/;
     push @wrong, "the .etl's counters are $names\n" if $asked ne $names;
+    my @masks = $header ? @{ $header->{masks} } : ();
+    push @wrong, "the .etl's masks are @masks\n" # PERF_CONTEXT_SWITCH, PERF_SYSCALL
+        if !($masks[1] & 4) != !$seen{CONTEXTSWAP} || !($masks[2] & 0x40) != !$seen{SYSCALL_ENTER};
+    push @wrong, map { $image->{$_} ? () : "the .etl has no image $_\n" }
+        $program =~ /DRIVER/ ? () : ("$name.exe", 'ntdll.dll', 'kernel32.dll');
     for (grep { $_->[0] =~ /^\d/ } rows($output)) {
         my ($id, undef, @counts) = @$_;
         my @own = map { $_ // 0 } @{ $thread->{$id}{counts} }[0 .. $#counts];

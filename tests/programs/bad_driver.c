@@ -115,6 +115,14 @@ static VOID bad_irql(VOID)
 }
 
 static VOID bad_raise(VOID) { ExRaiseStatus((NTSTATUS)0xc0000123); }
+static VOID bad_int3(VOID) { asm volatile("int3"); }
+static VOID bad_ud2(VOID) { asm volatile("ud2"); }
+static VOID bad_step(VOID) { asm volatile("pushfq\n\torl $0x100, (%rsp)\n\tpopfq\n\tnop"); }
+static VOID bad_divide(VOID)
+{
+    volatile LONG zero = 0;
+    zero = 100 / zero;
+}
 
 static VOID bad_write(VOID) { *(volatile UCHAR *)(ULONG_PTR)nothing = 0xc3; }
 
@@ -368,7 +376,8 @@ static const struct {
     { L"stopped", bad_stopped },     { L"higher", bad_higher },       { L"tagless", bad_tagless },
     { L"lower", bad_lower },         { L"no_level", bad_no_level },   { L"early", bad_early },
     { L"beyond", bad_beyond },       { L"not_owner", bad_not_owner }, { L"not_mine", bad_not_mine },
-    { L"unmade", bad_unmade },
+    { L"unmade", bad_unmade },       { L"int3", bad_int3 },           { L"ud2", bad_ud2 },
+    { L"step", bad_step },           { L"divide", bad_divide },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

@@ -293,11 +293,16 @@ static void process(void)
     IS(*environment != NULL && *(wchar_t ***)find("__wargv") != NULL, 1);
     IS(strstr(*(char **)find("_acmdln"), "crt") && wcsstr(*(wchar_t **)find("_wcmdln"), L"crt"), 1);
     IS(OWN(wchar_t *, _wgetenv, const wchar_t *)(L"NOT_THERE") == NULL, 1);
+    TEXT_IS(OWN(char *, getenv, const char *)("SYSTEMROOT"), "C:\\Windows");
+    IS(OWN(char *, getenv, const char *)("SYSTEM") == NULL, 1); /* begins two names */
     IS(*(int *)find("_fmode") | *(int *)find("_commode"), 0);
     _mm_setcsr(0x7f80); /* rounds toward zero */
     OWN(void, _fpreset, void)();
     IS(_mm_getcsr(), 0x1f80);
 }
+
+static int noted;
+static void note_signal(int number) { noted = number; }
 
 /* abort calls this handler; without it, it would end the program with 3. */
 static void aborted(int number)
@@ -318,6 +323,12 @@ int main(void)
     process();
     IS(OWN(int, fclose, FILE *)(OWN(FILE *, __iob_func, void)()), 0);
     IS(OWN(int, fclose, FILE *)(OWN(FILE *, __iob_func, void)()), EOF);
+    signal(SIGTERM, SIG_IGN);
+    IS(OWN(int, raise, int)(SIGTERM), 0);
+    signal(SIGTERM, note_signal);
+    IS(OWN(int, raise, int)(SIGTERM), 0);
+    IS(noted, SIGTERM);
+    IS(signal(SIGTERM, SIG_IGN) == SIG_DFL, 1); /* a handler is called once */
     signal(SIGABRT, aborted);
     OWN(void, abort, void)();
     return 1;

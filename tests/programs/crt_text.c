@@ -132,6 +132,8 @@ static void threads_and_input(void)
     IS(OWN(char *, fgets, char *, int, FILE *)(text, 8, streams) == text, 1);
     TEXT_IS(text, "u");
     IS(OWN(int, ungetc, int, FILE *)('w', streams), 'w');
+    IS(OWN(size_t, fread, void *, size_t, size_t, FILE *)(text, 1, 0, streams), 0);
+    IS(OWN(size_t, fread, void *, size_t, size_t, FILE *)(text, 0, 1, streams), 0);
     IS(OWN(size_t, fread, void *, size_t, size_t, FILE *)(text, 1, 8, streams), 1);
     IS(text[0] == 'w' && OWN(int, feof, FILE *)(streams), 1);
     IS(OWN(char *, fgets, char *, int, FILE *)(text, 0, streams) == NULL && errno == EINVAL, 1);

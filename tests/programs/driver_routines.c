@@ -215,6 +215,14 @@ static VOID check_text(VOID)
     IS(memcmp(text, "71123", 5), 0);
 }
 
+static VOID check_irp(VOID)
+{
+    PIRP irp = IoAllocateIrp(3, FALSE);
+    IS(irp->Size, IoSizeOfIrp(3));
+    IS(irp->StackCount, 3);
+    IoFreeIrp(irp);
+}
+
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
@@ -227,5 +235,6 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_identities();
     check_memory();
     check_text();
+    check_irp();
     return check_result();
 }

@@ -37,7 +37,7 @@ static int count_bits(KAFFINITY mask) { return (int)__popcnt64(mask); }
 
 static void check_relations(DWORD processors)
 {
-    int seen[5] = { 0 }, cores = 0, in_package = 0, in_groups = 0;
+    int seen[5] = { 0 }, cores = 0, in_package = 0, in_groups = 0, in_caches[5][4] = { 0 };
     KAFFINITY masks[4] = { 0 };
     DWORD length = query(RelationAll), at = 0;
     for (const INFORMATION *x; at < length; at += x->Size) {
@@ -54,6 +54,8 @@ static void check_relations(DWORD processors)
         } else if (x->Relationship == RelationProcessorPackage) {
             for (WORD g = 0; g < x->Processor.GroupCount; g++)
                 in_package += count_bits(x->Processor.GroupMask[g].Mask);
+        } else if (x->Relationship == RelationCache) {
+            in_caches[x->Cache.Level][x->Cache.Type] += count_bits(x->Cache.GroupMask.Mask);
         } else if (x->Relationship == RelationGroup) {
             IS(x->Group.ActiveGroupCount, GetActiveProcessorGroupCount());
             for (WORD g = 0; g < x->Group.ActiveGroupCount; g++) {
@@ -67,6 +69,8 @@ static void check_relations(DWORD processors)
     IS(cores, processors);
     IS(in_package, processors);
     IS(in_groups, processors);
+    for (unsigned i = 0; i < 20; i++) /* each processor has one of its kind, or none */
+        IS(in_caches[i / 4][i % 4] && in_caches[i / 4][i % 4] != (int)processors, 0);
     IS(seen[RelationProcessorCore], processors);
     IS(seen[RelationNumaNode], 1);
     IS(seen[RelationProcessorPackage], 1);
@@ -171,6 +175,7 @@ static void check_console(void)
     IS(n, 0);
     IS(GetConsoleScreenBufferInfo(out, &info), TRUE);
     IS(info.dwSize.X, 80);
+    IS(info.wAttributes, FOREGROUND_RED | FOREGROUND_GREEN | FOREGROUND_BLUE);
     IS(GetConsoleScreenBufferInfo(in, &info), FALSE);
     IS(SetConsoleTextAttribute(out, FOREGROUND_RED), TRUE);
     IS(SetConsoleTitleA("title") && SetConsoleCtrlHandler(NULL, TRUE), TRUE);
