@@ -82,7 +82,6 @@ static void format_one(const struct sink *sink, const char **format, va_list *ar
         unsigned length = 0;
         while (text && text[length])
             length++;
-        spec.zero = false;
         put_padded(sink, &spec, text, length);
         break;
     }

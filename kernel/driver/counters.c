@@ -40,9 +40,9 @@ static VOID call_overflow_handler(ULONGLONG bits, HANDLE handle)
 static void remember_set(HANDLE handle, overflow_handler handler, uint64_t where)
 {
     KIRQL irql = lock_acquire(&sets_lock);
-    struct set *s = sets;
-    while (s->handle)
-        s++; /* there are as many slots as owners */
+    struct set *s = sets; /* there are as many slots as owners */
+    while (s->handle && s < sets + HAL_OWNERS_MAX - 1)
+        s++;
     s->where = where;
     s->handler = handler;
     __atomic_store_n(&s->handle, handle, __ATOMIC_RELEASE);

@@ -75,19 +75,6 @@ static void dispatch_to_handlers(const struct trap_frame *frame, uint64_t addres
     __builtin_unreachable();
 }
 
-/* The status that Windows gives an exception. */
-static NTSTATUS status_of(uint64_t vector)
-{
-    switch (vector) {
-    case EXC_DIVIDE: return STATUS_INTEGER_DIVIDE_BY_ZERO;
-    case EXC_DEBUG: return STATUS_SINGLE_STEP;
-    case EXC_BREAKPOINT: return STATUS_BREAKPOINT;
-    case EXC_INVALID_OPCODE: return STATUS_ILLEGAL_INSTRUCTION;
-    case EXC_SIMD: return STATUS_FLOAT_MULTIPLE_TRAPS;
-    default: return STATUS_ACCESS_VIOLATION;
-    }
-}
-
 /* A page fault: the page does not exist, or the IRQL is too high for page faults. */
 static void page_fault(const struct trap_frame *f, uint64_t address, const char *words)
 {
@@ -147,7 +134,10 @@ void exception_trap(const struct trap_frame *f, uint64_t address)
         bug_check_at(f->rip, KERNEL_SECURITY_CHECK_FAILURE,
                      (uint64_t[]){ (uint32_t)f->rcx, (uint64_t)f, 0, 0 }, "INT 29h");
     dispatch_to_handlers(f, address);
-    bug_check_exception((uint32_t)status_of(f->vector), f, address);
+    struct trap_frame at = *f;
+    EXCEPTION_RECORD record;
+    exception_record(&at, address, STATUS_ACCESS_VIOLATION, &record);
+    bug_check_exception((uint32_t)record.ExceptionCode, f, address);
 }
 
 /* --- From the tick. --- */

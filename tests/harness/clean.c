@@ -267,6 +267,7 @@ void clean_init(void)
 {
     first_id = thread_current()->id;
     memcpy(intervals_at_boot, source_intervals, sizeof source_intervals);
+    pool_free(pool_allocate(16)); /* the pool keeps the page of its first small block */
     /* Until kernel_main has let go of this thread, which it started. */
     for (unsigned i = 0;
          i < LOOKS && __atomic_load_n(&thread_current()->object.refs, __ATOMIC_RELAXED) > 1; i++)

@@ -182,7 +182,7 @@ for my $machine ('PMU=none', 'PMU=intel-v5') {
 # sizes: 32 + 32 + 4096 and 16384; 32 + 64 + 512 and 8192.
 my %caches = ('Skylake-Client' => 24704, EPYC => 9408);
 check('tests/programs/machine.c', "PMU=none SMP=2 QEMU_ARGS='-cpu $_'", 0,
-      qr/^7 caches, $caches{$_} KB$/m, qr/^2 processors, 94 checks, 0 wrong\n# PASS/m)
+      qr/^7 caches, $caches{$_} KB$/m, qr/^2 processors, 101 checks, 0 wrong\n# PASS/m)
     for sort keys %caches;
 cmp_ok(-s "$build/program/machine.exe", '>', 250_000, 'the program has 250 KB')
     if wanted('machine.c');
@@ -203,13 +203,13 @@ check('tests/programs/lists.c', "PMU=none $_", 0, qr/\A[1-9]\d\d checks, 0 wrong
     for 'SMP=1', 'SMP=4 ICOUNT=off';
 check('tests/programs/system.c', 'PMU=none', 0, qr/\A196 checks, 0 wrong\n# PASS/);
 check('tests/programs/win32.c', qq{PROGRAM_ARGS='"a b" c' PMU=none SMP=$_}, 1, qr/\Adebug, (?x:
-    )as sixteen bits, [\w -]+, which go as two parts\n194 checks, 0 wrong\n(?x:
+    )as sixteen bits, [\w -]+, which go as two parts\n201 checks, 0 wrong\n(?x:
     )# FAIL the program ended with 42$/m) for 1, 4;
 check('tests/programs/crt.c', "PMU=none SMP=$_", 0, qr/\Aby number\n(?x:
     )00042\|ab  \|wide\|v\|  7\|narrow\|%\|1\|2\|pq\?\?w\na line by wide characters\n(?x:
     )240 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/crt_text.c', "PMU=none SMP=$_", 0,
-      qr/\A\?{4}\n81 checks, 0 wrong\n# PASS/) for 1, 4;
+      qr/\A\?{4}\n86 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/locks.c', "PMU=none SMP=$_", 0, qr/\A602 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/names.c', 'PMU=none', 0, qr/\A56 checks, 0 wrong\n# PASS/);
 
@@ -355,13 +355,22 @@ if (wanted('entries.c')) {
                   nested => '__declspec(dllimport) void *LoadLibraryA(const char *); int entry('
                       . 'void *base, unsigned why, void *unused)'
                       . ' { if (why) LoadLibraryA("two"); return 0; }',
+                  takes => join('', map { "__declspec(dllimport) void $_(void *);" }
+                                qw(OutputDebugStringA AcquireSRWLockExclusive AcquireSRWLockShared
+                                   InitializeCriticalSection EnterCriticalSection))
+                      . 'static void *slim; static long long critical[5]; void take(void)'
+                      . ' { AcquireSRWLockExclusive(&slim); EnterCriticalSection(critical); }'
+                      . ' int entry(void *base, unsigned why, void *unused)'
+                      . ' { if (why == 1) InitializeCriticalSection(critical); if (!why)'
+                      . ' { take(); AcquireSRWLockShared(&slim); OutputDebugStringA("takes\n"); }'
+                      . ' return 1; }',
                   two => 'int answer(void) { return 42; } int seven(void) { return 7; }',
                   forwards => 'int none(void) { return 0; }');
     my %definitions = (two => "answer \@1\nseven \@2\n",
                        forwards => "by_name = two.answer \@1\nby_ordinal = \"two.#2\" \@2\n"
                            . "to_nowhere = nowhere.answer \@3\nto_none = two.none \@4\n");
-    for my $name (qw(two forwards entry refuses above nested)) {
-        my $main = $name =~ /^[aenr]/ ? 'entry' : 0;
+    for my $name (qw(two forwards entry refuses above nested takes)) {
+        my $main = $name =~ /^(?:[aenr]|ta)/ ? 'entry' : 0;
         my @more = $name eq 'above' ? "$build/refuses.dll" : ();
         for (['c', $source{$name}], ['def', "EXPORTS\n" . ($definitions{$name} // '')]) {
             open my $out, '>', "$build/$name.$_->[0]" or die;
@@ -370,10 +379,11 @@ if (wanted('entries.c')) {
         push @more, "$build/$name.def" if $definitions{$name};
         system "$windows -Wl,-e,$main -o $build/$name.dll $build/$name.c @more -lkernel32";
     }
-    my $libraries = join ' ', map { "$build/$_.dll" } qw(entry refuses above nested two forwards);
+    my $libraries = join ' ', map { "$build/$_.dll" } qw(entry refuses above nested takes two
+                                                            forwards);
     check('tests/programs/entries.c', "PMU=none DLL='$libraries'", 0,
-          qr/\Aentry 1\nentry 2\nentry 3\n(?:refuses 1\nrefuses 0\n){3}34 checks, 0 wrong\n(?x:
-          )entry 0\n# PASS/);
+          qr/\Aentry 1\nentry 2\nentry 3\n(?:refuses 1\nrefuses 0\n){3}36 checks, 0 wrong\n(?x:
+          )takes\nentry 0\n# PASS/);
 }
 
 # 256 KB more of libraries, with a pointer to relocate in each 64 bytes and no place of their own,

@@ -61,6 +61,23 @@ static void sized_text(void)
 }
 
 /* The _s functions of both widths. */
+static int by_byte(const void *a, const void *b) { return *(const char *)a - *(const char *)b; }
+
+static void wrong_sorts(void)
+{
+    typedef int (*order)(const void *, const void *);
+    char text[] = "cab";
+    for (unsigned i = 0; i < 3; i++) {
+        errno = 0;
+        OWN(void, qsort, void *, size_t, size_t, order)
+        (i == 0 ? NULL : text, 3, i != 1, i == 2 ? NULL : by_byte);
+        IS(errno, EINVAL);
+    }
+    IS(strcmp(text, "cab"), 0);
+    OWN(void, qsort, void *, size_t, size_t, order)(text, 3, 1, by_byte);
+    IS(strcmp(text, "abc"), 0);
+}
+
 static void safe_text(void)
 {
     char text[8] = "ab", *at = NULL, list[] = "x,,y";
@@ -154,6 +171,7 @@ int main(void)
     library = GetModuleHandleA("msvcrt.dll");
     memory();
     sized_text();
+    wrong_sorts();
     safe_text();
     threads_and_input();
     return check_result();

@@ -11,6 +11,8 @@ static DWORD WINAPI nothing(void *unused)
     return 7;
 }
 
+static HANDLE held;
+
 static void run_thread(void) { IS(end_of(CreateThread(NULL, 0, nothing, NULL, 0, NULL)), 7); }
 
 /* How many libraries of this name are in the list that debuggers and shipped code walk. */
@@ -23,6 +25,24 @@ static int listed(const WCHAR *name)
                  CONTAINING_RECORD(e, LDR_DATA_TABLE_ENTRY, InMemoryOrderLinks)->FullDllName.Buffer,
                  name) != NULL;
     return n;
+}
+
+static DWORD WINAPI hold(void *library)
+{
+    void (*take)(void) = (void (*)(void))GetProcAddress(library, "take");
+    take();
+    SetEvent(held);
+    Sleep(INFINITE);
+    return 0;
+}
+
+/* The thread that has the library's locks ends with the process; the library takes them then. */
+static void leave_locked(void)
+{
+    HMODULE takes = LoadLibraryA("takes");
+    held = CreateEventA(NULL, FALSE, FALSE, NULL);
+    IS(takes && CreateThread(NULL, 0, hold, takes, 0, NULL), 1);
+    IS(WaitForSingleObject(held, INFINITE), WAIT_OBJECT_0);
 }
 
 static int answer_of(HMODULE library, const char *name)
@@ -56,5 +76,6 @@ int main(void)
     IS(answer_of(forwards, (const char *)1), 42); /* its own ordinal */
     FAILS(GetProcAddress(forwards, (const char *)9), NULL, ERROR_INVALID_ORDINAL);
     IS(FreeLibrary(entry), 1);
+    leave_locked();
     return check_result();
 }

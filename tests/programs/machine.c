@@ -55,6 +55,7 @@ static void check_relations(DWORD processors)
             for (WORD g = 0; g < x->Processor.GroupCount; g++)
                 in_package += count_bits(x->Processor.GroupMask[g].Mask);
         } else if (x->Relationship == RelationCache) {
+            IS(x->Cache.GroupMask.Mask != 0, 1);
             in_caches[x->Cache.Level][x->Cache.Type] += count_bits(x->Cache.GroupMask.Mask);
         } else if (x->Relationship == RelationGroup) {
             IS(x->Group.ActiveGroupCount, GetActiveProcessorGroupCount());

@@ -186,6 +186,17 @@ static void modules(void)
     FAILS(DisableThreadLibraryCalls((HMODULE)1), 0, ERROR_MOD_NOT_FOUND);
 }
 
+static void files(void)
+{
+    char narrow[MAX_PATH], byte = 0;
+    WCHAR wide[MAX_PATH];
+    DWORD n = GetModuleFileNameA(NULL, narrow, MAX_PATH), done = 7;
+    IS(n && n == GetModuleFileNameW(NULL, wide, MAX_PATH) && n == strlen(narrow), 1);
+    IS(strcmp(narrow + strlen(narrow) - 9, "win32.exe"), 0);
+    FAILS(WriteFile(NULL, &byte, 1, &done, NULL), FALSE, ERROR_INVALID_HANDLE);
+    IS(done, 0);
+}
+
 static void messages(void)
 {
     WCHAR text[40], long_text[80], *own;
@@ -241,6 +252,11 @@ static VOID CALLBACK no_call(ULONG_PTR unused) { (void)unused; }
 
 static LONG WINAPI pass_breakpoint(EXCEPTION_POINTERS *at)
 {
+    const EXCEPTION_RECORD *r = at->ExceptionRecord;
+    if (r->ExceptionCode == 0xe0000002 && r->NumberParameters == 2) {
+        word = (LONG)(r->ExceptionInformation[1] * 10 + r->ExceptionInformation[0]);
+        return EXCEPTION_CONTINUE_EXECUTION;
+    }
     if (at->ExceptionRecord->ExceptionCode != EXCEPTION_BREAKPOINT)
         return EXCEPTION_CONTINUE_SEARCH;
     word = 2;
@@ -274,6 +290,8 @@ static void waits_and_exceptions(void)
     PVOID handler = AddVectoredExceptionHandler(1, pass_breakpoint);
     DebugBreak();
     IS(word, 2);
+    RaiseException(0xe0000002, 0, 2, (const ULONG_PTR[]){ 5, 6 });
+    IS(word, 65);
     IS(RemoveVectoredExceptionHandler(handler), 1);
     IS(UnhandledExceptionFilter(NULL), EXCEPTION_CONTINUE_SEARCH);
     PVOID base, header = RtlPcToFileHeader((PVOID)waits_and_exceptions, &base);
@@ -355,6 +373,7 @@ static void advapi32(void)
         char names[80];
     } session = { .properties = { .Wnode = { .BufferSize = sizeof session },
                                   .LoggerNameOffset = sizeof(EVENT_TRACE_PROPERTIES) } };
+    char too_long[65] = { 0 };
     ULONG64 random[4] = { 0 };
     TOKEN_ELEVATION elevated = { 0 };
     DWORD size = 0;
@@ -366,6 +385,9 @@ static void advapi32(void)
     IS(elevated.TokenIsElevated, 1);
     FAILS(GetTokenInformation(token, TokenUser, &elevated, 4, &size), 0, ERROR_INVALID_PARAMETER);
     CloseHandle(token);
+    memset(too_long, 'x', sizeof too_long - 1);
+    IS(ControlTraceA(0, too_long, &session.properties, EVENT_TRACE_CONTROL_QUERY),
+       ERROR_INVALID_PARAMETER);
     IS((uintptr_t)CreateServiceW(NULL, L"x", NULL, 0, SERVICE_KERNEL_DRIVER, 0, 0, L"x.sys", NULL,
                                  NULL, NULL, NULL, NULL),
        0);
@@ -385,6 +407,7 @@ int main(int argc, char **argv)
     system_facts();
     memory();
     modules();
+    files();
     messages();
     waits_and_exceptions();
     native();

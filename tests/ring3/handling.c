@@ -169,6 +169,8 @@ TEST_USER(
     asm volatile("fninit\nfldcw %0\nfld1\nfldz\nfdivrp\nfwait\nfninit" : : "m"(control));
     CHECK_EQ(seen, 1);
     CHECK_STATUS(record.ExceptionCode, STATUS_FLOAT_DIVIDE_BY_ZERO);
+    CHECK_EQ(record.NumberParameters, 1);
+    CHECK_EQ(record.ExceptionInformation[0], 0);
     CHECK_EQ(context.FltSave.StatusWord & 4, 4);
     RemoveVectoredExceptionHandler(h);
 }

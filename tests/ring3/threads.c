@@ -160,6 +160,8 @@ TEST_USER(ring3, memory, "memory can be had, protected and given back")
     CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &none, MEM_RELEASE),
                  STATUS_MEMORY_NOT_ALLOCATED);
     CHECK_STATUS(ZwQueryPerformanceCounter(base, NULL), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), NULL, &none, MEM_RELEASE),
+                 STATUS_ACCESS_VIOLATION);
 }
 
 static volatile int resumed;
