@@ -26,7 +26,7 @@ TEST(format, ends, "a format that ends after its percent sign; a text that has n
     static const char open[] = "100 %";
     char text[6];
     const char *volatile format = open; /* GCC looks at formats that it knows */
-    print_to(text, sizeof text, format);
+    print_to(text, sizeof text, format, 0);
     CHECK(!strcmp(text, open));
     print_to(text, sizeof text, "%s", "too long");
     CHECK(!strcmp(text, "too l"));

@@ -172,6 +172,7 @@ static void try_with_few_pages(const struct operation *o)
     unsigned pages = 0;
     for (; pages <= ENOUGH && status == o->refused; pages++) {
         take_pages();
+        CHECK_EQ(phys_free_pages(), 0); /* the last one, too */
         give_pages(pages);
         uint64_t before = phys_free_pages();
         status = o->make();

@@ -273,6 +273,8 @@ static void make_machine(void)
     pdpt_user[0] = (uint64_t)dir_user | 7;
     dir_user[0] = (uint64_t)user_table | 7;
     try_wrmsr(0xc0000080, 0xd00); /* NXE LMA LME */
+    try_wrmsr(0xc0000100, 0x18);  /* FS_BASE */
+    try_wrmsr(0xc0000101, 0x28);  /* GS_BASE */
     asm volatile("mov %%cr0,%0\nmov %%cr4,%1" : "=r"(cr0), "=r"(cr4));
     cr0 |= 0x10000;                                /* WP */
     asm volatile("mov %0,%%cr4" : : "r"(cr4 | 4)); /* TSD */
