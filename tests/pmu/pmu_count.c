@@ -236,6 +236,8 @@ LAB_EACH(pmu_together, each_counter, "runs beside every other counter that stand
 {
     for_each_bit(other, pmu_here()->counters & ~PMU_BIT(ctr)) {
         pmu_program(other, lab_select(other, PMU_KERNEL), 7);
+        CHECK_EQ(pmu_selected((unsigned)other) & (PMU_KERNEL | PMU_USER | PMU_INTERRUPT),
+                 PMU_KERNEL);
         uint64_t alone = lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, ITERATIONS);
         CHECK_EQ(pmu_read(other), 7);
         if (lab_event(ctr) == PMU_INSTRUCTIONS)
