@@ -40,9 +40,9 @@ static VOID call_overflow_handler(ULONGLONG bits, HANDLE handle)
 static void remember_set(HANDLE handle, overflow_handler handler, uint64_t where)
 {
     KIRQL irql = lock_acquire(&sets_lock);
-    struct set *s = sets; /* there are as many slots as owners */
-    while (s->handle && s < sets + HAL_OWNERS_MAX - 1)
-        s++;
+    struct set *s = sets;
+    for (; s->handle; s++)
+        ASSERT(s < sets + HAL_OWNERS_MAX - 1); /* there are as many slots as owners */
     s->where = where;
     s->handler = handler;
     __atomic_store_n(&s->handle, handle, __ATOMIC_RELEASE);
@@ -101,10 +101,8 @@ static void forget_set(HANDLE handle)
 
 NTSTATUS driver_HalFreeHardwareCounters(HANDLE CounterSetHandle)
 {
-    NTSTATUS status = HalFreeHardwareCounters(CounterSetHandle);
-    if (NT_SUCCESS(status))
-        forget_set(CounterSetHandle);
-    return status;
+    forget_set(CounterSetHandle); /* first: the next owner may need the slot at once */
+    return HalFreeHardwareCounters(CounterSetHandle);
 }
 
 /* The frame is what the driver's handler of the interrupt got, or one with rip where that has it:

@@ -55,8 +55,8 @@ static void fill_fault(struct fault *fault, const struct trap_frame *f, uint64_t
 }
 
 /* Returns if there is no handlers.sys, or too little stack for it: where a driver's tables are
- * wrong handlers.sys causes an exception itself, and comes here again. NT: or for #DB, which has a
- * stack of its own. */
+ * wrong handlers.sys causes an exception itself, and comes here again. NT: no handler sees a #DB,
+ * which is not on the thread's stack. */
 static void dispatch_to_handlers(const struct trap_frame *frame, uint64_t address)
 {
     struct fault fault __attribute__((aligned(16)));

@@ -363,8 +363,8 @@ sub check_cppcheck
     holds('cppcheck finds nothing', failure("cppcheck $flags boot kernel hal pmu tests"));
 }
 
-# What scan-build runs, without compiling each file once more. It reads the product only, and
-# follows 50,000 states of a function, not 225,000: each of these would double its time.
+# What scan-build runs, without compiling each file once more. It reads the product, not the tests,
+# and at most 50,000 states of a function, not 225,000: either would take twice the time.
 sub check_scan
 {
     my @objects = map { s{^$gcc/}{$out/scan/}r }

@@ -41,8 +41,8 @@ use constant { SHARE => 50, MANY => 60 };
 Environment::forget(qw(BUILD N SEED SAMPLE ROOM QUICK));
 $ENV{TIMEOUT} = 120; # a host may be busy
 
-# What looks first at a line of which files, on the first two machines, and rows of scripts; what
-# looks last.
+# Of which files: the tests that look first at a line, on the first two machines; the scripts that
+# look before all other tests; those that look last.
 my @programs = 'programs.t win32.c crt.c system.c static.c waits.c locks.c';
 my $ends = 'boot.t last.page panic exception failures no.page page.8000h ^a.framebuffer NMI';
 my @rooms = (

@@ -159,10 +159,11 @@ sub check
     my ($folder) = $program =~ /BUILD=(\S+)/;
     my ($header, $etl, $thread, $names, $image) = eval { read_etl($folder) };
     push @wrong, "the .etl: $@" if !$header;
+    ($header, $etl, $names) = ({ masks => [(0) x 8], lost => -1, frequency => 0 }, {}, '') if $@;
     push @wrong, map { difference($etl->{$_} // [], $lines{$_} // []) } keys %{ { %$etl, %lines } };
     my ($asked) = map { s/:u/_u/gr =~ tr/,/ /r } $variables =~ /COUNTERS=(\S*)/;
     push @wrong, "the .etl's counters are $names\n" if $asked ne $names;
-    my @masks = $header ? @{ $header->{masks} } : ();
+    my @masks = @{ $header->{masks} };
     push @wrong, "the .etl's masks are @masks\n" # PERF_CONTEXT_SWITCH, PERF_SYSCALL
         if !($masks[1] & 4) != !$seen{CONTEXTSWAP} || !($masks[2] & 0x40) != !$seen{SYSCALL_ENTER};
     push @wrong, map { $image->{$_} ? () : "the .etl has no image $_\n" }

@@ -4,6 +4,7 @@
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"
+#include "kernel/driver/nt_driver.h"
 #include "kernel/services.h"
 #include "kernel/trap.h"
 #include "tests/harness/kernel.h"
@@ -344,7 +345,7 @@ NTSTATUS PsCreateSystemThread(PHANDLE ThreadHandle, ULONG DesiredAccess, PVOID O
                               HANDLE ProcessHandle, PVOID ClientId, PVOID StartRoutine,
                               PVOID StartContext);
 
-static __attribute__((ms_abi)) void note_begin(void *began)
+static NTAPI void note_begin(void *began)
 {
     __atomic_store_n((bool *)began, true, __ATOMIC_RELEASE);
 }

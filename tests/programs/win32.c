@@ -257,7 +257,7 @@ static LONG WINAPI pass_breakpoint(EXCEPTION_POINTERS *at)
         word = (LONG)(r->ExceptionInformation[1] * 10 + r->ExceptionInformation[0]);
         return EXCEPTION_CONTINUE_EXECUTION;
     }
-    if (at->ExceptionRecord->ExceptionCode != EXCEPTION_BREAKPOINT)
+    if (r->ExceptionCode != EXCEPTION_BREAKPOINT)
         return EXCEPTION_CONTINUE_SEARCH;
     word = 2;
     at->ContextRecord->Rip++;
