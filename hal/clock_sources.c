@@ -123,13 +123,17 @@ static bool stands_still(const struct clock_counter *c)
 }
 
 /* Waits until the counter has advanced by `advance`; false if that takes longer than on any
- * processor. */
+ * processor. The counter is read once more after the time is over: a host may have taken the
+ * processor away for longer than that. */
 static bool wait_for_count(const struct clock_counter *c, uint64_t from, uint64_t advance)
 {
-    for (uint64_t begin = rdtsc(); rdtsc() - begin < WAIT_TICKS; spin_shortly())
-        if (((c->read() - from) & c->mask) >= advance)
-            return true;
-    return false;
+    uint64_t begin = rdtsc(), waited = 0;
+    for (; ((c->read() - from) & c->mask) < advance; spin_shortly()) {
+        if (waited > WAIT_TICKS)
+            return false;
+        waited = rdtsc() - begin;
+    }
+    return true;
 }
 
 /* counts * hz / per, if that can be computed; else 0. */

@@ -152,6 +152,17 @@ static uint64_t read_disturbed(void)
     return value;
 }
 
+/* A host takes the processor away for longer than a counter is waited for, once in each 40
+ * readings, after the counter was read. */
+static uint64_t read_taken_away(void)
+{
+    uint64_t value = rdtsc() / PER_COUNT;
+    if (++reads % 40 == 30)
+        for (uint64_t begin = rdtsc(); rdtsc() - begin < 50000000;)
+            pause();
+    return value;
+}
+
 static uint64_t measured(uint64_t (*read)(void), uint64_t hz)
 {
     const struct clock_counter counter = { "invented", hz, 0xffffffff, read };
@@ -173,6 +184,7 @@ TEST(clock, counters,
     }
     uint64_t want = 10 * MHZ * PER_COUNT;
     CHECK_RANGE(measured(read_disturbed, 10 * MHZ), want - want / 100, want + want / 100);
+    CHECK_RANGE(measured(read_taken_away, 10 * MHZ), want - want / 100, want + want / 100);
 }
 
 /* Looks whether a counter stands still, one end of a window, looks of 500 iterations in 40 million
