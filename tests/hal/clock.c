@@ -152,14 +152,14 @@ static uint64_t read_disturbed(void)
     return value;
 }
 
-/* A host takes the processor away for longer than a counter is waited for, once in each 40
- * readings, after the counter was read. */
+/* A host takes the processor away once, after the counter was read and for longer than a counter is
+ * waited for. */
 static uint64_t read_taken_away(void)
 {
     uint64_t value = rdtsc() / PER_COUNT;
-    if (++reads % 40 == 30)
+    if (++reads == 30)
         for (uint64_t begin = rdtsc(); rdtsc() - begin < 50000000;)
-            pause();
+            waste();
     return value;
 }
 
