@@ -371,6 +371,50 @@ TEST(windows, closing,
     test_note("a switch at each of %u instructions", instructions);
 }
 
+/* --- Two threads get a stack of one process. --- */
+
+#define STACK_SIZE 0x10000u
+#define STACK_COMMIT 0x2000u
+
+static struct {
+    struct process *process;
+    uint64_t base[2], top[2];
+} stacks;
+
+static void get_stack(unsigned i)
+{
+    stacks.top[i] = memory_stack(stacks.process, STACK_SIZE, STACK_COMMIT, &stacks.base[i]);
+}
+
+static void get_stack_too(void) { get_stack(1); }
+
+static void get_stacks(void *unused)
+{
+    (void)unused;
+    get_stack(0);
+    step_partner_wait();
+    for (unsigned i = 0; i <= step_came(); i++) {
+        CHECK_EQ(stacks.top[i], stacks.base[i] + STACK_SIZE);
+        CHECK(memory_release(stacks.process, stacks.base[i]));
+    }
+}
+
+TEST(windows, stacks,
+     "a thread that gets a stack may be switched while its address is chosen to one that gets a "
+     "stack of the same process: each has its own")
+{
+    const struct step_window window = { code_of((void (*)(void))memory_reserve_locked), NULL,
+                                        STEP_SWITCH, test_long() ? 0 : 11, NULL };
+    test_run_on(0);
+    REQUIRE((stacks.process = user_process()) != NULL);
+    struct thread *partner = step_partner(get_stack_too);
+    unsigned instructions = step_through(&window, get_stacks, NULL);
+    step_partner_end(partner);
+    CHECK(instructions > 5);
+    object_release(&stacks.process->object);
+    test_note("a switch at each of %u instructions", instructions);
+}
+
 TEST(windows, closed_all, "after all handles were closed at once numbers begin at the lowest again")
 {
     HANDLE first, second;

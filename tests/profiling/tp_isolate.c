@@ -7,6 +7,7 @@
 #include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
 #include "tests/harness/peek.h"
+#include "tests/harness/step.h"
 #include "tests/harness/vpmu.h"
 
 extern void user_seek(uint64_t counters), user_noise(uint64_t mask);
@@ -156,4 +157,41 @@ TEST(tp_isolate, switch_cost,
         counting_stop();
     }
     test_run_anywhere();
+}
+
+/* --- Two threads are the first that are profiled. --- */
+
+static struct thread_profiling joined[2];
+static NTSTATUS joined_status[2];
+
+static void join_too(void) { joined_status[1] = isolate_join(&joined[1]); }
+
+static void join_together(void *unused)
+{
+    (void)unused;
+    joined_status[0] = isolate_join(&joined[0]);
+    step_partner_wait();
+    for (unsigned i = 0; i <= step_came(); i++)
+        CHECK_OK(joined_status[i]);
+    for (unsigned i = 0; i <= step_came(); i++)
+        isolate_leave();
+}
+
+TEST(tp_isolate, joined,
+     "a thread that takes all counters for the policy isolate may be switched at any instruction "
+     "to one that takes them too: both have them, and the last one gives them back")
+{
+    const struct step_window window = { (const void *)(uint64_t)isolate_join, NULL, STEP_SWITCH,
+                                        test_long() ? 0 : 11, NULL };
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    SKIP_UNLESS_ISOLATE();
+    test_run_on(0);
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    struct thread *partner = step_partner(join_too);
+    unsigned instructions = step_through(&window, join_together, NULL);
+    step_partner_end(partner);
+    counting_stop();
+    CHECK(instructions > 5);
+    test_note("a switch at each of %u instructions", instructions);
 }
