@@ -238,7 +238,7 @@ TEST(etw_lists, sessions,
     for (unsigned i = 0; i < 3; i++)
         CHECK_EQ(((USHORT *)(info + 1))[i], swaps[i]);
     struct session other = { start_unread("another", SESSION_MODE), NULL, 0 };
-    CHECK_STATUS(event_list(&other, swaps, 1), STATUS_SUCCESS);
+    CHECK_STATUS(event_list(&other, swaps, 2), STATUS_SUCCESS);
     CHECK_OK(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, space, sizeof space, &n));
     CHECK_EQ(n, 2 * sizeof *info + 8 + 4);
     CHECK_EQ(info->NextEntryOffset, sizeof *info + 8);

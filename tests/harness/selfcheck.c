@@ -4,6 +4,7 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/lock.h"
+#include "kernel/base/print.h"
 #include "tests/harness/kernel.h"
 
 TEST(selfcheck, pass, "passes") { CHECK(true); }
@@ -11,6 +12,20 @@ TEST(selfcheck, fail, "fails") { CHECK_EQ(1 + 1, 3); }
 TEST(selfcheck, skip, "skips for a reason that no list has") { SKIP("no reason"); }
 TEST(selfcheck, empty, "checks nothing, which is a failure") {}
 TEST(selfcheck, panic, "panics") { panic("selfcheck.panic does this on purpose"); }
+
+static void print_always(void *unused)
+{
+    (void)unused;
+    for (;;)
+        print("# another CPU prints\n");
+}
+
+TEST(selfcheck, panic_beside, "panics while another CPU prints, which must end")
+{
+    CHECK(thread_create("printer", print_always, NULL, cpu_set_one(1)) != NULL);
+    sched_wait(NULL, clock_ns() + 2 * sched_tick_ns(), DelayExecution);
+    panic("selfcheck.panic_beside does this on purpose");
+}
 
 TEST(selfcheck, stack, "uses up its kernel stack, which the next switch finds")
 {
