@@ -129,6 +129,20 @@ VPMU_TEST(vpmu, svm_instructions,
     check_svm();
 }
 
+VPMU_TEST(vpmu, dr7_upper_half, "a write of DR7's upper half raises #GP")
+{
+    CHECK_EQ(FAULT_WITH(1ul << 32 | 0x400, "mov %%rax, %%dr7"), LAB_GP_FAULT);
+    CHECK_EQ(FAULT_WITH(0x400ul, "mov %%rax, %%dr7"), 0);
+}
+
+VPMU_TEST(vpmu, slots_reported,
+          "CPUID reports the architectural event of slots where fixed counter 3 counts them")
+{
+    struct cpuid c = cpuid(0xa, 0);
+    bool event = c.eax >> 24 > 7 && !(c.ebx >> 7 & 1);
+    CHECK_EQ(event, lab_is_intel() && ((c.edx & 31) > 3 || c.ecx >> 3 & 1));
+}
+
 VPMU_TEST(vpmu, svm_while_counting, "SVM instructions raise #UD while a counter runs too")
 {
     pmu_program(0, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 0);
