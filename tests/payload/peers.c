@@ -25,6 +25,7 @@ enum { EMULATED = 10 * 5 + 2 + 4, STRINGS = 5 + 4 };
 static unsigned failures, checks, interrupts, counters, fixed, width, version;
 static bool intel, full_width;
 static uint64_t expected; /* instructions of measured() */
+static uint64_t flags;    /* in the frame of the last exception */
 /* Of the vendor; NONE: the model lacks it. */
 static uint32_t control, status, clear, set;
 
@@ -48,6 +49,7 @@ bool trap_handler(struct frame *frame)
         APIC(0xb0) = 0;
         return false;
     }
+    flags = frame->rflags;
     if (!expected_fault(frame)) {
         say("FAIL: an exception\n");
         end(1);
@@ -242,6 +244,19 @@ static void frame_marks_its_page(unsigned i)
     check_that("an interrupt's frame marks its page", i, found & ACCESSED && found & DIRTY);
 }
 
+/* A fault's frame has RF, whoever delivers it. */
+static void faults(void)
+{
+    uint64_t value;
+    try_wrmsr(select_msr(0), ON | (intel ? 0xc4 : 0xc2));
+    if (control != NONE)
+        try_wrmsr(control, 1);
+    bool faulted = try_rdpmc(31, &value) == GP;
+    try_wrmsr(control != NONE ? control : select_msr(0), 0);
+    try_wrmsr(select_msr(0), 0);
+    check_that("a fault while branches count", 0, faulted && flags >> 16 & 1);
+}
+
 /* Instructions, cycles, reference cycles; slots are several in a cycle. */
 static void fixed_counter(unsigned i)
 {
@@ -361,6 +376,7 @@ void payload_main(uint32_t magic, uint32_t info)
     if (control != NONE)
         together();
     absent();
+    faults();
     say("peers: ");
     for (unsigned by = 1000; by; by /= 10)
         put((char)('0' + checks / by % 10));
