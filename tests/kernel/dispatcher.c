@@ -171,6 +171,12 @@ static void own_and_end(void *mutant)
     CHECK_STATUS(wait_one(mutant), STATUS_SUCCESS);
 }
 
+static void own_and_end_later(void *mutant)
+{
+    CHECK_STATUS(wait_one(mutant), STATUS_SUCCESS);
+    CHECK_STATUS(wait_one(&event), STATUS_SUCCESS);
+}
+
 static void wait_for_abandoned(void *mutant)
 {
     found = wait_one(mutant);
@@ -196,6 +202,21 @@ TEST(dispatcher, abandoned,
     CHECK_STATUS(found, STATUS_ABANDONED);
     CHECK_STATUS(try_one(&mutants[0]), STATUS_SUCCESS);
     CHECK_EQ(KeReleaseMutex(&mutants[0], FALSE), 0);
+}
+
+TEST(dispatcher, abandoned_while_awaited,
+     "who waits for a mutant whose owner ends gets it, with STATUS_ABANDONED")
+{
+    KeInitializeMutant(&mutants[0], FALSE);
+    KeInitializeEvent(&event, NotificationEvent, FALSE);
+    struct thread *owner = team_start(own_and_end_later, &mutants[0], cpu_all(), THREAD_PRIORITY);
+    REQUIRE(owner != NULL && team_until_waits(owner));
+    struct thread *waiter = team_start(wait_for_abandoned, &mutants[0], cpu_all(), THREAD_PRIORITY);
+    CHECK(waiter != NULL && team_until_waits(waiter));
+    KeSetEvent(&event, 0, FALSE);
+    team_end(owner);
+    team_end(waiter);
+    CHECK_STATUS(found, STATUS_ABANDONED);
 }
 
 TEST(dispatcher, mutant_limit,

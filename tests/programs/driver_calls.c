@@ -322,7 +322,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_library();
     DbgPrint("[%5d|%-5d|%05d|%+d|%.3d|%05.3d] [%x|%#X|%08lx] [%I64x|%I64d|%llu]\n", -42, 42, -42, 7,
              5, 5, 0xbeef, 0xbeef, 0xbeefL, 0x123456789abcdefll, -5000000000ll, 5000000000ull);
-    DbgPrint("[%s|%.2s|%5s|%-5s] [%S|%ws|%wZ] [%c|%C|%%] [%p]\n", "text", "text", "ab", "ab",
-             L"wide", L"also", &counted, 'c', 'C', (PVOID)(ULONG_PTR)0xfeed);
+    DbgPrint("[%s|%.2s|%5s|%-5s|%05s] [%S|%ws|%wZ] [%c|%C|%%] [%p]\n", "text", "text", "ab", "ab",
+             "ab", L"wide", L"also", &counted, 'c', 'C', (PVOID)(ULONG_PTR)0xfeed);
     return check_result();
 }

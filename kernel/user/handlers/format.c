@@ -74,7 +74,7 @@ static void put_digits(struct output *o, struct spec *s, uint64_t v, unsigned ba
     put_in_width(o, s, digits + n, false, sizeof digits - n);
 }
 
-static void put_string(struct output *o, struct spec *s, const void *text, size_t limit)
+static void put_string(struct output *o, const struct spec *s, const void *text, size_t limit)
 {
     size_t n = 0;
     if (!text) {
@@ -83,12 +83,11 @@ static void put_string(struct output *o, struct spec *s, const void *text, size_
     }
     while (n < limit && n < s->precision && char_at(text, s->wide, n))
         n++;
-    s->zero = false;
     put_in_width(o, s, text, s->wide, n);
 }
 
 /* %wZ a UNICODE_STRING, %Z the same of bytes. */
-static void put_counted(struct output *o, struct spec *s, const UNICODE_STRING *string)
+static void put_counted(struct output *o, const struct spec *s, const UNICODE_STRING *string)
 {
     if (string && string->Buffer)
         put_string(o, s, string->Buffer, s->wide ? string->Length / 2u : string->Length);
