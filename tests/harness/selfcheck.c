@@ -13,17 +13,20 @@ TEST(selfcheck, skip, "skips for a reason that no list has") { SKIP("no reason")
 TEST(selfcheck, empty, "checks nothing, which is a failure") {}
 TEST(selfcheck, panic, "panics") { panic("selfcheck.panic does this on purpose"); }
 
+static uint32_t lines; /* atomic */
+
 static void print_always(void *unused)
 {
     (void)unused;
-    for (;;)
+    for (;; __atomic_fetch_add(&lines, 1, __ATOMIC_RELAXED))
         print("# another CPU prints\n");
 }
 
 TEST(selfcheck, panic_beside, "panics while another CPU prints, which must end")
 {
     CHECK(thread_create("printer", print_always, NULL, cpu_set_one(1)) != NULL);
-    sched_wait(NULL, clock_ns() + 2 * sched_tick_ns(), DelayExecution);
+    while (__atomic_load_n(&lines, __ATOMIC_RELAXED) < 10)
+        sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
     panic("selfcheck.panic_beside does this on purpose");
 }
 
