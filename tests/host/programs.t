@@ -126,9 +126,9 @@ my $names = join ' ', map { "-D$_" } qw(
     _strtoi64=strtoll _strtoui64=strtoull _wcstoi64=wcstoll _wcstoui64=wcstoull
     _stricmp=strcasecmp _strnicmp=strncasecmp _strdup=strdup);
 for my $program (grep { wanted("$_.c") } 'format', 'math', 'text') {
-    system "mkdir -p $build && gcc -w $names -o $build/$program tests/programs/$program.c -lm";
+    system "mkdir -p $build && gcc -w $names -o $build/$program.host tests/programs/$program.c -lm";
     my ($status, $output) = run("tests/programs/$program.c", 'PMU=none');
-    my $want = `$build/$program`;
+    my $want = `$build/$program.host`;
     $want .= "\n" if $want !~ /\n\z/;
     $output =~ s/# PASS [^\n]*\n\z//;
     is($status, 0, "tests/programs/$program.c");

@@ -35,6 +35,8 @@ static void modrm(unsigned opcode, int group, bool memory_only, bool lock, unsig
     with_rex |= reg >= 8 || rm >= 8 || (index == 14 && mod != 3);
     if (mod != 3 && !rnd(24))
         b(0x64 + rnd(2));
+    if (mod != 3 && !rnd(128))
+        b(0x67); /* to a page that is not there */
     if (small && !rnd(16))
         b(0x40 + rnd(16)); /* ignored */
     if (small)
