@@ -283,6 +283,18 @@ static void output(void)
     WIDE_IS(wide, L"1.50");
 }
 
+/* stderr goes where the program's standard error does, and stdout not. */
+static void handles(void)
+{
+    const HANDLE was = GetStdHandle(STD_ERROR_HANDLE);
+    FILE *err = stderr;
+    IS(SetStdHandle(STD_ERROR_HANDLE, NULL), TRUE);
+    fputs("unseen", err);
+    IS(ferror(err) != 0, 1);
+    IS(SetStdHandle(STD_ERROR_HANDLE, was), TRUE);
+    clearerr(err);
+}
+
 static void process(void)
 {
     char ***environment = find("_environ");
@@ -320,6 +332,7 @@ int main(void)
     times();
     files();
     output();
+    handles();
     process();
     IS(OWN(int, fclose, FILE *)(OWN(FILE *, __iob_func, void)()), 0);
     IS(OWN(int, fclose, FILE *)(OWN(FILE *, __iob_func, void)()), EOF);
