@@ -171,9 +171,9 @@ static void join_together(void *unused)
     (void)unused;
     joined_status[0] = isolate_join(&joined[0]);
     step_partner_wait();
-    for (unsigned i = 0; i <= step_came(); i++)
+    for (unsigned i = 0; i < (step_came() ? 2 : 1); i++)
         CHECK_OK(joined_status[i]);
-    for (unsigned i = 0; i <= step_came(); i++)
+    for (unsigned i = 0; i < (step_came() ? 2 : 1); i++)
         isolate_leave();
 }
 
