@@ -24,6 +24,7 @@ static void print_always(void *unused)
 
 TEST(selfcheck, panic_beside, "panics while another CPU prints, which must end")
 {
+    SKIP_BELOW_CPUS(2);
     CHECK(thread_create("printer", print_always, NULL, cpu_set_one(1)) != NULL);
     while (__atomic_load_n(&lines, __ATOMIC_RELAXED) < 10)
         sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);

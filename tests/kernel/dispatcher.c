@@ -213,6 +213,7 @@ TEST(dispatcher, abandoned_while_awaited,
     REQUIRE(owner != NULL && team_until_waits(owner));
     struct thread *waiter = team_start(wait_for_abandoned, &mutants[0], cpu_all(), THREAD_PRIORITY);
     CHECK(waiter != NULL && team_until_waits(waiter));
+    found = STATUS_PENDING;
     KeSetEvent(&event, 0, FALSE);
     team_end(owner);
     team_end(waiter);

@@ -171,27 +171,46 @@ static void join_together(void *unused)
     (void)unused;
     joined_status[0] = isolate_join(&joined[0]);
     step_partner_wait();
-    for (unsigned i = 0; i < (step_came() ? 2 : 1); i++)
+    for (unsigned i = 0; i < (step_came() ? 2 : 1); i++) {
         CHECK_OK(joined_status[i]);
-    for (unsigned i = 0; i < (step_came() ? 2 : 1); i++)
         isolate_leave();
+    }
+}
+
+/* The last one leaves. */
+static void leave_and_join(void *unused)
+{
+    (void)unused;
+    CHECK_OK(isolate_join(&joined[0]));
+    isolate_leave();
+    step_partner_wait();
+    if (step_came()) {
+        CHECK_OK(joined_status[1]);
+        isolate_leave();
+    }
+}
+
+/* The partner joins at each instruction of the function that is not left out. */
+static void join_within(const void *function, void (*scenario)(void *))
+{
+    const struct step_window window = { function, NULL, STEP_SWITCH, test_long() ? 0 : 11, NULL };
+    struct thread *partner = step_partner(join_too);
+    unsigned instructions = step_through(&window, scenario, NULL);
+    step_partner_end(partner);
+    CHECK(instructions > 5);
+    test_note("a switch at each of %u instructions", instructions);
 }
 
 TEST(tp_isolate, joined,
-     "a thread that takes all counters for the policy isolate may be switched at any instruction "
-     "to one that takes them too: both have them, and the last one gives them back")
+     "a thread that takes all counters for the policy isolate, or gives them back, may be switched "
+     "at any instruction to one that takes them: each has them until the last one gives them back")
 {
-    const struct step_window window = { (const void *)(uint64_t)isolate_join, NULL, STEP_SWITCH,
-                                        test_long() ? 0 : 11, NULL };
     unsigned ctr;
     SKIP_WITHOUT_PMU();
     SKIP_UNLESS_ISOLATE();
     test_run_on(0);
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    struct thread *partner = step_partner(join_too);
-    unsigned instructions = step_through(&window, join_together, NULL);
-    step_partner_end(partner);
+    join_within((const void *)(uint64_t)isolate_join, join_together);
+    join_within((const void *)(uint64_t)isolate_leave, leave_and_join);
     counting_stop();
-    CHECK(instructions > 5);
-    test_note("a switch at each of %u instructions", instructions);
 }

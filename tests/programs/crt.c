@@ -283,7 +283,7 @@ static void output(void)
     WIDE_IS(wide, L"1.50");
 }
 
-/* stderr goes where the program's standard error does, and stdout not. */
+/* What is written to stderr goes to the handle of the standard error. */
 static void handles(void)
 {
     const HANDLE was = GetStdHandle(STD_ERROR_HANDLE);

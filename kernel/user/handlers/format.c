@@ -74,6 +74,7 @@ static void put_digits(struct output *o, struct spec *s, uint64_t v, unsigned ba
     put_in_width(o, s, digits + n, false, sizeof digits - n);
 }
 
+/* A width that begins with 0 fills a string with zeros, too, as Wine's printf does. */
 static void put_string(struct output *o, const struct spec *s, const void *text, size_t limit)
 {
     size_t n = 0;
