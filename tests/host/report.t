@@ -70,6 +70,7 @@ my $tests = <<'END';
 # cost: 3 counters: 47 instructions
 # cost: a hook nobody wants: 3 instructions, 0 RDPMC, 0 RDMSR, 0 WRMSR
 # cost: a hook nobody wants: 5 instructions, 0 RDPMC, 0 RDMSR, 0 WRMSR
+# cost: a hook nobody wants: 4 instructions, 0 RDPMC, 0 RDMSR, 0 WRMSR
 # cost: a switch: 76 instructions, 4 RDPMC, 0 RDMSR, 1 WRMSR; cycles 80, 81, 99
 ok hal_pmc_sets.cost
 # skid: 3 instructions

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel/pe_names.c on the host: an image made by hand, whose tables end where the image does, so
- * that each edge is exact; tests/host/programs.t builds it with sanitizers. Prints what is wrong.
+/* kernel/pe.c and pe_names.c on the host: an image made by hand, whose tables end where the image
+ * does, so that each edge is exact; tests/host/programs.t builds it with sanitizers. Prints what is wrong.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -340,8 +340,65 @@ static void symbols(void)
     IS(strcmp(named(&pe, 0x1058, SIZE), "two"), 0);
 }
 
+/* --- Headers: one section; 32-bit sums that wrap are no small ones. --- */
+
+#define OPTIONAL 0x98u
+#define DIRECTORY (OPTIONAL + 112)
+#define SECTION (DIRECTORY + 8 * PE_DIRECTORIES)
+
+static void make_headers(struct pe *pe)
+{
+    begin(pe);
+    put_16(0, 0x5a4d);
+    put(0x3c, 0x80);
+    put(0x80, 0x4550);
+    put_16(0x84, 0x8664);
+    put_16(0x86, 1);
+    put_16(0x94, SECTION - OPTIONAL);
+    put_16(0x96, PE_EXECUTABLE);
+    put_16(OPTIONAL, 0x20b);
+    put(OPTIONAL + 32, 0x1000);
+    put(OPTIONAL + 36, 0x200);
+    put(OPTIONAL + 56, SIZE);
+    put(OPTIONAL + 60, 0x400);
+    put_16(OPTIONAL + 68, PE_CONSOLE);
+    put(OPTIONAL + 108, PE_DIRECTORIES);
+    put(SECTION + 12, 0x1000);
+    put(SECTION + 8, 0x1000);
+}
+
+/* What is wrong where a directory or the section has this address and size; "": nothing. */
+static const char *opened(uint32_t at, uint32_t begins, uint32_t size)
+{
+    struct pe pe;
+    make_headers(&pe);
+    put(at + (at == SECTION ? 12 : 0), begins);
+    put(at + (at == SECTION ? 8 : 4), size);
+    const char *fault = pe_open(&pe, image, SIZE);
+    return fault ? fault : "";
+}
+
+static void headers(void)
+{
+    const char *const outside = "has a directory outside its image";
+    static const unsigned used[] = { PE_EXPORTS, PE_IMPORTS, PE_EXCEPTIONS, PE_RELOCATIONS,
+                                     PE_TLS };
+    for (unsigned i = 0; i < 5; i++) {
+        uint32_t at = DIRECTORY + 8 * used[i];
+        IS(strcmp(opened(at, SIZE - 8, 8), ""), 0);
+        IS(strcmp(opened(at, SIZE - 7, 8), outside), 0);
+        IS(strcmp(opened(at, SIZE + 8, 0), ""), 0); /* there is none */
+        IS(strcmp(opened(at, 0x1000, ~0x1000u + 0x801), outside), 0);
+        IS(strcmp(opened(at, ~0u - 0xfff, 0x2000), outside), 0);
+    }
+    IS(strcmp(opened(SECTION, SIZE - 0x1000, 0x1000), ""), 0);
+    IS(strcmp(opened(SECTION, SIZE - 0x1000, 0x1001), "has a section outside its image"), 0);
+    IS(strcmp(opened(SECTION, ~0u - 0xfff, 0x2000), "has a section outside its image"), 0);
+}
+
 int main(void)
 {
+    headers();
     exports();
     exports_in_turn();
     edges();

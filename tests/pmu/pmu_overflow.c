@@ -128,6 +128,21 @@ LAB_EACH(pmu_armed, each_counter, "armed it reads negative, after its overflow n
     CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
 }
 
+LAB_EACH(pmu_armed_again, each_counter,
+         "after its overflow it is armed for what is left of the period, if anything is")
+{
+    uint64_t mask = pmu_mask(pmu_here(), ctr);
+    pmu_write(ctr, 999);
+    CHECK(pmu_rearm(ctr, 1000));
+    CHECK_EQ(pmu_read(ctr), mask);
+    pmu_write(ctr, 1000);
+    CHECK(!pmu_rearm(ctr, 1000));
+    CHECK_EQ(pmu_read(ctr), 1000);
+    CHECK_EQ(pmu_rearm_late(ctr, 1000), 1);
+    CHECK_EQ(pmu_read(ctr), -1000ul & mask);
+    pmu_clear(PMU_BIT(ctr));
+}
+
 LAB_EACH(pmu_armed_late, each_counter,
          "armed periods late it keeps what is left; before it wraps, its next event overflows")
 {
