@@ -70,6 +70,32 @@ strings:
     write_msr r10
     ret
 
+; uint64_t rewritten(void): executes a routine, pushes other code over it, and executes it again.
+; Returns 12 in octal, the digits being what the routine put into EAX. No CALL between: it stores, too.
+global rewritten
+rewritten:
+    mov r8, rsp
+    xor r9d, r9d
+    lea rsp, [.routine + 8]
+    jmp .routine
+.back:
+    lea r9d, [r9 * 8 + rax]
+    cmp r9d, 8
+    jae .end
+    push qword [.other]
+    jmp .routine
+.end:
+    mov rsp, r8
+    mov eax, r9d
+    ret
+align 8
+.routine:
+    mov eax, 1
+    jmp short .back
+    nop
+.other:
+    db 0b8h, 2, 0, 0, 0, 0ebh, (.back - .routine - 7) & 0ffh, 90h
+
 ; uint64_t on_clean_stack(uint64_t top, uint32_t msr, uint64_t on, const uint64_t *entry): starts a
 ; counter, and waits on another stack for its interrupt. Returns the stack's page-table entry as the
 ; interrupt's handler finds it before it stores anything; 0: no interrupt came.

@@ -9,6 +9,7 @@
 void measured(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off);
 void emulated(uint32_t msr, uint64_t on, uint64_t off);
 void strings(uint32_t msr, uint64_t on, uint64_t off);
+uint64_t rewritten(void);
 uint64_t try_rdpmc(uint32_t selector, uint64_t *value);
 uint64_t on_clean_stack(uint64_t top, uint32_t msr, uint64_t on, const uint64_t *entry);
 extern const uint8_t clean_interrupt[];
@@ -244,17 +245,20 @@ static void frame_marks_its_page(unsigned i)
     check_that("an interrupt's frame marks its page", i, found & ACCESSED && found & DIRTY);
 }
 
-/* A fault's frame has RF, whoever delivers it. */
-static void faults(void)
+/* What decoding must not change: a fault's frame has RF, whoever delivers it, and code that was
+ * executed before is read again where a PUSH has written. */
+static void while_branches_count(void)
 {
     uint64_t value;
     try_wrmsr(select_msr(0), ON | (intel ? 0xc4 : 0xc2));
     if (control != NONE)
         try_wrmsr(control, 1);
     bool faulted = try_rdpmc(31, &value) == GP;
+    uint64_t fault_flags = flags, returned = rewritten();
     try_wrmsr(control != NONE ? control : select_msr(0), 0);
     try_wrmsr(select_msr(0), 0);
-    check_that("a fault while branches count", 0, faulted && flags >> 16 & 1);
+    check_that("a fault while branches count", 0, faulted && fault_flags >> 16 & 1);
+    check_that("code that a PUSH has written", 0, returned == 012);
 }
 
 /* Instructions, cycles, reference cycles; slots are several in a cycle. */
@@ -376,7 +380,7 @@ void payload_main(uint32_t magic, uint32_t info)
     if (control != NONE)
         together();
     absent();
-    faults();
+    while_branches_count();
     say("peers: ");
     for (unsigned by = 1000; by; by /= 10)
         put((char)('0' + checks / by % 10));
