@@ -71,7 +71,8 @@ strings:
     ret
 
 ; uint64_t rewritten(void): executes a routine, pushes other code over it, and executes it again.
-; Returns 12 in octal, the digits being what the routine put into EAX. No CALL between: it stores, too.
+; Returns 12 in octal, the digits being what the routine put into EAX. No CALL between: it stores,
+; too.
 global rewritten
 rewritten:
     mov r8, rsp
