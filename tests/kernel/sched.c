@@ -107,8 +107,8 @@ static void share_cpu(int priority)
     }
     for (unsigned i = 0; i < 2; i++)
         team_end(threads[i]);
-    /* Six switches, one or two of them by the watchdog's thread, which alone takes 60 ticks for
-     * them; a host that is busy makes some ticks later than the next one. */
+    /* Six switches, a tick each; when the watchdog's thread has run, the other one runs, too. It
+     * alone would take more than 60 ticks for six. On a busy host some ticks come late. */
     CHECK_RANGE(cpus[0]->ticks - ticks, 4, 40);
 }
 
