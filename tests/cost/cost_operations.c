@@ -42,7 +42,7 @@ static void open_gate(void *unused)
 
 TEST(cost, interrupt,
      "an IPI is sent with at most 100 instructions; an interrupt that finds nothing to do takes at "
-     "most 300")
+     "most 300 [slow]")
 {
     struct cost sent = { 0 }, taken = { 0 };
     uint32_t id;
@@ -88,7 +88,8 @@ static void release_counter(void *argument)
 }
 
 TEST(cost, allocation,
-     "a counter is allocated by at most 3000 instructions on one CPU, and freed by at most 3000")
+     "a counter is allocated by at most 3000 instructions on one CPU, and freed by at most 3000 "
+     "[slow]")
 {
     struct cost taken = { 0 }, freed = { 0 };
     struct allocation a = { .list = { .Count = 1 } };

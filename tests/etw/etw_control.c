@@ -75,7 +75,8 @@ static void buffers(ULONG each_kb, ULONG count)
 }
 
 TEST(etw_control, most,
-     "a session may have 16 MB, and as many processors as there are four buffers of 128 KB each")
+     "a session may have 16 MB, and as many processors as there are four buffers of 128 KB each "
+     "[slow]")
 {
     if (phys_free_pages() * PAGE_SIZE < 2 * etw_memory_max())
         SKIP("the machine has little memory");

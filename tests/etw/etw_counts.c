@@ -22,7 +22,7 @@ static void counts_agree(uint64_t yields, uint64_t least)
 
 TEST(etw_counts, equal_profiling,
      "the counts of 8 threads by context switch records are exactly those of thread profiling "
-     "[ET-31]")
+     "[ET-31 slow]")
 {
     SKIP_WITHOUT_PMU();
     if (isolate_on)

@@ -40,7 +40,7 @@ static bool start_other(struct session *s, const char *name, ULONG mode)
 
 TEST(etw_lbr, refusals,
      "options and events of a list of branches that are wrong, too many, or of no session are "
-     "refused, and so are all where a processor has no list [ET-61 ET-62]")
+     "refused, and so are all where a processor has no list [ET-61 ET-62 slow]")
 {
     struct session s, plain, none = { NO_LOGGER, NULL, 0 };
     ULONG unknown = 0x0525, class = EventTraceLastBranchConfigurationInformation;
@@ -89,7 +89,7 @@ static struct hal_branch last_of_thread(void)
 TEST(etw_lbr, one_owner,
      "one session at a time has the lists: another is busy until it stops; lists that run are not "
      "changed, and a thread is not given their branches; the layout of ETW_LBR_SUPPORT is that of "
-     "Windows 11 [ET-63]")
+     "Windows 11 [ET-63 slow]")
 {
     struct session one, two;
     bool there = hal_branches_can(0);
@@ -146,7 +146,7 @@ static void check_lists_are_off(void)
 
 TEST(etw_lbr, from_threads,
      "a session that takes the lists ends those of threads with a debugger, which run without them "
-     "until the session stops [ET-63]")
+     "until the session stops [ET-63 slow]")
 {
     struct session one;
     struct runner r = start_on(user_debug_spin, 0x300, cpu_set_one(cpu_count - 1));
@@ -192,7 +192,7 @@ static void call_between(void *unused)
 
 TEST(etw_lbr, whole_lists,
      "on every processor the record after an event has all branches since the event before that "
-     "are not left out, the newest first, and nothing of others [ET-64]")
+     "are not left out, the newest first, and nothing of others [ET-64 slow]")
 {
     struct session s;
     uint8_t *bytes;
@@ -251,7 +251,7 @@ static uint64_t wait_ticks(uint64_t ticks)
 
 TEST(etw_lbr, samples,
      "1,000 samples a second of all processors together, each with its branches: none is lost, and "
-     "each has a list [ET-65]")
+     "each has a list [ET-65 slow]")
 {
     struct session s;
     uint8_t *bytes;

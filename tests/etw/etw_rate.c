@@ -131,7 +131,7 @@ static void none_lost(ULONG buffer_kb, ULONG buffers, unsigned ahead)
 
 TEST(etw_rate, keeps_up,
      "20,000 events of each processor, of many 80,000 in all, reach a reader that keeps up: none "
-     "is lost, all are whole and in order")
+     "is lost, all are whole and in order [slow]")
 {
     none_lost(64, 32, 0);
     none_lost(16, 16, AHEAD);
@@ -182,7 +182,7 @@ TEST(etw_rate, comes_and_goes,
 }
 
 TEST(etw_rate, loses,
-     "with a slow reader, the events read and the events reported lost add up to all events")
+     "with a slow reader, the events read and the events reported lost add up to all events [slow]")
 {
     struct session s;
     WMI_LOGGER_INFORMATION info;

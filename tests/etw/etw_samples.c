@@ -68,7 +68,7 @@ static void sample_by(struct session *s, uint8_t *bytes, KPROFILE_SOURCE source)
 
 TEST(etw_samples, counters,
      "a configured source makes records of samples; a new configuration replaces the old one, "
-     "also during sampling [ET-39 ET-40 ET-42]")
+     "also during sampling [ET-39 ET-40 ET-42 slow]")
 {
     static const ULONG sources[] = { INSTRUCTIONS, CYCLES };
     ULONG before[2];
@@ -278,7 +278,7 @@ static void check_sample(struct met *met, const struct record *r, ULONG other)
 
 TEST(etw_samples, time,
      "time samples have the interrupted address and thread, and neither the DPC nor the ISR bit, "
-     "at DISPATCH_LEVEL too [ET-43]")
+     "at DISPATCH_LEVEL too [ET-43 slow]")
 {
     struct session s;
     uint8_t *bytes;

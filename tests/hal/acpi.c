@@ -153,7 +153,7 @@ TEST(acpi, any_length, "of a table cut at any length, entries are read only if t
 
 static uint32_t random(uint32_t *state) { return *state = *state * 1664525 + 1013904223; }
 
-TEST(acpi, garbage, "tables with random bytes are read to their end and not beyond")
+TEST(acpi, garbage, "tables with random bytes are read to their end and not beyond [slow]")
 {
     uint32_t state = 12;
     struct builder *b = whole();

@@ -316,7 +316,7 @@ static bool is_sound(void)
 
 TEST(boot_info, any_bytes,
      "tags with any bytes in them: what is read keeps to its bounds, and nothing after them is "
-     "read; 200 times, 10,000 if `long`, from the seed of the word fuzz=")
+     "read; 200 times, 10,000 if `long`, from the seed of the word fuzz= [slow]")
 {
     static struct boot_info other;
     uint64_t state = test_seed() + 1;

@@ -175,7 +175,7 @@ static uint64_t measured(uint64_t (*read)(void), uint64_t hz)
 }
 
 TEST(clock, counters,
-     "a good counter is measured correctly, even if most of its readings are disturbed")
+     "a good counter is measured correctly, even if most of its readings are disturbed [slow]")
 {
     for (uint64_t mhz = test_long() ? 1 : 100; mhz <= 100; mhz *= 10) {
         uint64_t want = mhz * MHZ * PER_COUNT;
@@ -200,7 +200,7 @@ static void gives_up(uint64_t (*read)(void), uint64_t hz, unsigned least, unsign
 
 TEST(clock, bad_counters,
      "a counter that is absent, stands still, stops, is too slow or runs backwards ends the "
-     "measurement early")
+     "measurement early [slow]")
 {
     gives_up(read_good, 0, 0, 0);
     gives_up(read_still, 1000000, READS_STILL, READS_STILL);
@@ -231,7 +231,7 @@ static void end_quiet(uint64_t flags)
     test_run_anywhere();
 }
 
-TEST(clock, right, "each counter of known rate on this machine confirms the TSC's rate")
+TEST(clock, right, "each counter of known rate on this machine confirms the TSC's rate [slow]")
 {
     const struct clock_sources *sources = clock_sources();
     struct clock_counter counters[CLOCK_COUNTERS];
@@ -274,7 +274,7 @@ TEST(clock, timer, "the APIC timer counts at the rate that was determined")
 }
 
 /* The timer's rate is the wrong one then, and as much too high as the TSC's. */
-TEST(clock, fast_core, "the APIC timer is measured by a TSC of 6.5 GHz as well")
+TEST(clock, fast_core, "the APIC timer is measured by a TSC of 6.5 GHz as well [slow]")
 {
     uint64_t flags = begin_quiet(), fast = 6500 * MHZ;
     uint64_t hz = clock_measure_timer(fast);

@@ -25,7 +25,7 @@ static void overflow_at(unsigned ctr, uint64_t rip)
 
 TEST(hal_notes, full,
      "while samples by NMIs cannot be delivered the first 64 are kept, in their order, and no "
-     "other")
+     "other [slow]")
 {
     unsigned ctr, kept = 0, wrong = 0;
     uint64_t rip, cs, counters;

@@ -236,7 +236,7 @@ static void collect_inside(ULONGLONG OverflowBits, HANDLE OwningHandle)
     pmu_write(ctr, -(uint64_t)(PERIOD + inside.calls % 37) & pmu_mask(pmu_here(), ctr));
 }
 
-SET_TEST(nested, "a read that interrupts a read: the values of neither decrease [ET-29 ET-57]")
+SET_TEST(nested, "a read that interrupts a read: the values of neither decrease [ET-29 ET-57 slow]")
 {
     HANDLE sampler;
     ULONG64 last = 0, value, backwards = 0;
@@ -353,7 +353,8 @@ static void cost(unsigned cpu)
 }
 
 TEST(hal_pmc_sets, cost,
-     "reading n counters takes n RDPMC, no WRMSR, and at most 20 instructions and 14 for each")
+     "reading n counters takes n RDPMC, no WRMSR, and at most 20 instructions and 14 for each "
+     "[slow]")
 {
     SKIP_WITHOUT_SOURCE();
     SKIP_WITHOUT_VPMU();

@@ -50,7 +50,8 @@ static void random_step(struct held *held, unsigned n, uint64_t *state)
                  allowed ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES);
 }
 
-TEST(hal_counters, random, "1,000 random requests and frees agree with a model [HC-17 HC-18 HC-20]")
+TEST(hal_counters, random,
+     "1,000 random requests and frees agree with a model [HC-17 HC-18 HC-20 slow]")
 {
     SKIP_WITHOUT_PMU();
     struct held held[6] = { { .handle = NULL } };

@@ -85,7 +85,7 @@ static void free_and_read(const struct victim *v, uint64_t changed)
 
 TEST(hal_rewritten, each,
      "a select, a fixed counter's bits or an enable bit that somebody else has changed is found, "
-     "with its counter [ET-58]")
+     "with its counter [ET-58 slow]")
 {
     struct victim v;
     SKIP_WITHOUT_PMU();

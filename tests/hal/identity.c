@@ -263,7 +263,7 @@ TEST(hypervisor, names,
     }
 }
 
-TEST(hypervisor, garbage, "any values of CPUID give printable text of limited length")
+TEST(hypervisor, garbage, "any values of CPUID give printable text of limited length [slow]")
 {
     static const struct answer none[] = { { 0, { 0 } } };
     char text[64];

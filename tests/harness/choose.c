@@ -4,6 +4,7 @@
 #include "tests/harness/kernel.h"
 
 #define SELF "selfcheck" /* groups that begin so fail on purpose */
+#define SLOW "slow"
 
 static bool glob(const char *pattern, const char *end, const char *text)
 {
@@ -35,6 +36,15 @@ static bool names_id(const char *meaning, const char *pattern, const char *end)
     return false;
 }
 
+/* By its name; or by the word SLOW, if that is the last one in brackets of its meaning. */
+static bool is_named(const struct test *test, const char *name, const char *pattern,
+                     const char *end)
+{
+    size_t length = strlen(test->meaning), mark = sizeof SLOW "]" - 1;
+    bool slow = length > mark && memcmp(test->meaning + length - mark, SLOW "]", mark) == 0;
+    return glob(pattern, end, name) || (slow && glob(pattern, end, SLOW));
+}
+
 bool test_chosen(const struct test *test, const char *patterns)
 {
     char name[96];
@@ -48,9 +58,9 @@ bool test_chosen(const struct test *test, const char *patterns)
     for (const char *p = patterns, *end;; p = end + 1) {
         for (end = p; *end && *end != ',';)
             end++;
-        if (*p == '-' && glob(p + 1, end, name))
+        if (*p == '-' && is_named(test, name, p + 1, end))
             return false;
-        matched |= *p != '-' && (glob(p, end, name) || names_id(test->meaning, p, end));
+        matched |= *p != '-' && (is_named(test, name, p, end) || names_id(test->meaning, p, end));
         if (!*end)
             return matched;
     }

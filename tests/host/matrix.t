@@ -294,6 +294,9 @@ my @machines = (
     ['only the tests asked for', "TESTS='exact*'", 0, '!^ok \d+ - (?!exact)'],
     ['no such test', 'TESTS=nonsense', 77],
     ['list', 'LIST=1', 0, qr/^\w+\.\w+ - \S/m],
+    ['list of the slow tests', 'LIST=1 TESTS=slow', 0, qr/^service_fuzz\.exports - /m,
+     '!^\w+\.\w+ - (?!.*\bslow\]$)'],
+    ['list of the others', "LIST=1 TESTS='*,-slow'", 0, qr/^exact\.raw/m, '!\bslow\]$'],
     ['profile sources, with the kinds of CPU', 'LIST=pmcsources PMU=alderlake SMP=2', 0,
      qr/^ {3}0  Timer +10000 +1221 +1000000 .*\n(.*\n)* {3}2  TotalIssues .*, Gracemont$/m],
 

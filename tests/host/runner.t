@@ -268,6 +268,13 @@ chosen(host(1, 'Y', 1, 0), 'QEMU tcg.*does not start with KVM', qr/vpmu=intel-v5
 chosen(host(1, 'Y', 1, 1) . ' PMU=amd-v2 SMP=4', 'QEMU tcg, 4 CPU.*virtual, amd-v2',
        qr/-smp 4 .*vpmu=amd-v2/);
 chosen(host(1, 'Y', 1, 1) . ' PMU=none', 'QEMU tcg.*PMU: none', qr/-append ?$/);
+file("$dir/a,b.exe", 'program');
+# Slow tests are slow where each instruction of the PMU is ours.
+my $slow = qr/\n# tests: none that are slow /;
+chosen('QUICK=1 ACCEL=tcg', "QEMU tcg.*$slow", qr/-append vpmu=intel-v5  tests=\*,-slow$/);
+chosen("QUICK=1 ACCEL=tcg $_", "(?!.*$slow)QEMU tcg", qr/-append (?!.*slow)/)
+    for 'TESTS=exact*', 'PMU=none', 'LIST=pmcsources', "PROGRAM='$dir/a,b.exe' TIMEOUT=1";
+chosen(host(1, 'Y', 1, 1) . ' QUICK=1', "(?!.*$slow)QEMU kvm", qr/-append (?!.*slow)/);
 chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*\(as asked for\)',
        qr/-accel kvm .* watchdog=60000$/);
 chosen(host(1, 'N', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*as asked for, but .*enable_pmu is not Y',
@@ -277,7 +284,6 @@ chosen(host(1, 'Y', 0, 1) . ' PMU=host', 'QEMU kvm.*as asked for, but this host 
 chosen('ACCEL=tcg', 'QEMU tcg', qr/ -no-reboot (?!.*watchdog).*-icount shift=0,sleep=off /);
 chosen('ACCEL=tcg ICOUNT=off', 'QEMU tcg', qr/\A(?!.*-icount).* watchdog=60000$/);
 chosen("ACCEL=tcg ICOUNT=off ARGS='watchdog=7 long'", 'QEMU tcg', qr/ watchdog=7 long$/);
-file("$dir/a,b.exe", 'program');
 chosen("ACCEL=tcg PROGRAM='$dir/a,b.exe' PROGRAM_ARGS='c,d' TIMEOUT=1", 'QEMU tcg',
        qr{-initrd \S*/a,,b\.exe c,,d .*-append vpmu=intel-v5  program$});
 file("$dir/a.$_", 'image') for qw(sys o);

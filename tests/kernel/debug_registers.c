@@ -31,7 +31,7 @@ static void check_walk(uint64_t dr7, uint64_t recorded, bool by_branch)
 
 TEST(debug_registers, last_branch,
      "with LE a step has the branch that led there, where the CPU has records of any form; without "
-     "it and elsewhere none [DR-05]")
+     "it and elsewhere none [DR-05 slow]")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
@@ -42,10 +42,9 @@ TEST(debug_registers, last_branch,
     test_run_anywhere();
 }
 
-TEST(
-    debug_registers, branch_steps,
-    "with GE steps go from branch to branch, where DEBUGCTL keeps the bit for that; elsewhere from "
-    "instruction to instruction [DR-06]")
+TEST(debug_registers, branch_steps,
+     "with GE steps go from branch to branch, where DEBUGCTL keeps the bit for that; elsewhere "
+     "from instruction to instruction [DR-06 slow]")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
@@ -59,7 +58,7 @@ TEST(
 
 TEST(debug_registers, watched,
      "after a step the CPU goes on to record, where it has a list; an exception that is no #DB "
-     "shows nothing of it [DR-05]")
+     "shows nothing of it [DR-05 slow]")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         uint64_t values[4] = { 0 };
@@ -92,7 +91,7 @@ static uint64_t exception_at(unsigned cpu, uint64_t dr7)
 /* Where the kernel's branches are not hidden, an interrupt takes the place, of either ring. */
 TEST(debug_registers, last_exception,
      "with LE a thread's context has the branch before its last exception, where DEBUGCTL starts a "
-     "list that hides the kernel's; without LE, and with a list of another kind, none [DR-05]")
+     "list that hides the kernel's; without LE, and with a list of another kind, none [DR-05 slow]")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         const struct pmu_branches *b = pmu_branches_of(pmu_of(cpu));

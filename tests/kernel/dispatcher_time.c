@@ -321,7 +321,7 @@ static void hand_over(void *number)
 
 TEST(dispatcher_time, timeouts_collide,
      "when events are set while waits for them time out on all CPUs, no thread waits for ever, and "
-     "each event that becomes signaled wakes one thread, unless it is signaled at the end")
+     "each event that becomes signaled wakes one thread, unless it is signaled at the end [slow]")
 {
     KeInitializeEvent(&event, SynchronizationEvent, FALSE);
     gone = signals = 0;

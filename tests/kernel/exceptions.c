@@ -53,7 +53,7 @@ static void check_rows(const struct row *rows, struct cpu_set affinity)
         check_row(rows, affinity);
 }
 
-TEST(exceptions, arithmetic, "division by zero, and the exceptions of x87 arithmetic")
+TEST(exceptions, arithmetic, "division by zero, and the exceptions of x87 arithmetic [slow]")
 {
     check_rows(ROWS(ARITHMETIC), SMP_ALL);
 }
@@ -74,18 +74,20 @@ TEST(exceptions, debugging, "breakpoints and single steps")
     check_rows(ROWS(DEBUGGING), SMP_ALL);
 }
 
-TEST(exceptions, memory, "reads, writes, jumps and software interrupts that ring 3 may not make")
+TEST(exceptions, memory,
+     "reads, writes, jumps and software interrupts that ring 3 may not make [slow]")
 {
     check_rows(ROWS(MEMORY), SMP_ALL);
 }
 
 TEST(exceptions, privileged,
-     "ring 0's instructions are STATUS_PRIVILEGED_INSTRUCTION in ring 3 [TP-98]")
+     "ring 0's instructions are STATUS_PRIVILEGED_INSTRUCTION in ring 3 [TP-98 slow]")
 {
     check_rows(ROWS(PRIVILEGED), SMP_ALL);
 }
 
-TEST(exceptions, every_cpu, "all of these exceptions, on every CPU, change no state of the CPU")
+TEST(exceptions, every_cpu,
+     "all of these exceptions, on every CPU, change no state of the CPU [slow]")
 {
     for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         uint64_t cr0 = read_cr0(), cr4 = read_cr4();

@@ -133,9 +133,9 @@ TEST(process, asked_to_end, "a thread that was asked to end does not begin to wa
     CHECK_STATUS(found, STATUS_THREAD_IS_TERMINATING);
 }
 
-TEST(
-    process, table_goes_with_it,
-    "a kernel thread that runs after one of ring 3 has the kernel's page tables, not the process's")
+TEST(process, table_goes_with_it,
+     "a kernel thread that runs after one of ring 3 has the kernel's page tables, not the "
+     "process's [slow]")
 {
     test_run_on(0);
     struct runner r = start_on(user_spin, 0, cpu_set_one(0));

@@ -97,7 +97,7 @@ static void count_meanwhile(struct thread *const *threads, bool pmu)
 TEST(service_fuzz, model,
      "services called at random by four processes answer what a model of their handles, objects "
      "and memory says, among "
-     "samples and traces; innocent threads count exactly")
+     "samples and traces; innocent threads count exactly [slow]")
 {
     struct process *processes[CALLERS];
     struct thread *threads[CALLERS] = { NULL };
@@ -230,7 +230,7 @@ static void export_round(struct round *r, uint64_t seed, bool pmu)
 
 TEST(service_fuzz, exports,
      "whatever four processes call of all that the libraries export, with any arguments, among "
-     "samples and traces: innocent threads count exactly, and nothing of them stays")
+     "samples and traces: innocent threads count exactly, and nothing of them stays [slow]")
 {
     struct company company;
     unsigned ctr, rounds = many() ? ROUNDS : ROUNDS_FEW;

@@ -152,7 +152,7 @@ static void check_pmis(const struct thread *thread, void (*scenario)(void *))
 
 TEST(windows, pmi,
      "an NMI at any instruction of the counters' interrupt, from its gate to its IRETQ: each "
-     "overflow is handled once, counting goes on and the level is right")
+     "overflow is handled once, counting goes on and the level is right [slow]")
 {
     SKIP_WITHOUT_PMIS();
     test_run_on(0);
@@ -161,7 +161,7 @@ TEST(windows, pmi,
 
 TEST(windows, pmi_ring3,
      "the same where the interrupt comes out of ring 3, before and after SWAPGS: the thread there "
-     "goes on")
+     "goes on [slow]")
 {
     SKIP_WITHOUT_PMIS();
     SKIP_IF_STEPPED();

@@ -26,10 +26,9 @@ LAB_TEST(lbr_stack, program,
     lbr_check_program(0);
 }
 
-LAB_TEST(
-    lbr_stack, filters,
-    "each class that is hidden, and each two (neighbours; all if `long`), is missing, the others "
-    "not [LB-06]")
+LAB_TEST(lbr_stack, filters,
+         "each class that is hidden, and each two (neighbours; all if `long`), is missing, the "
+         "others not [LB-06 slow]")
 {
     SKIP_WITHOUT_FILTER();
     for (unsigned a = PMU_HIDE_JCC; a < PMU_HIDE_COUNT; a++)
@@ -48,10 +47,9 @@ LAB_TEST(lbr_stack, rings, "a ring that is hidden is missing, the other one not 
     lbr_check_program(1u << PMU_HIDE_KERNEL | 1u << PMU_HIDE_USER);
 }
 
-TEST(
-    lbr_stack, ring3,
-    "the program in ring 3, with exceptions and SYSCALL: in each filter of rings the list is as in "
-    "ring 0 [LB-04 LB-06]")
+TEST(lbr_stack, ring3,
+     "the program in ring 3, with exceptions and SYSCALL: in each filter of rings the list is as "
+     "in ring 0 [LB-04 LB-06]")
 {
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_BRANCHES();
@@ -123,7 +121,7 @@ static void check_register(uint32_t msr, uint64_t legal, uint64_t illegal)
 
 LAB_TEST(lbr_stack, registers,
          "entries keep canonical addresses and fault for others; the filter keeps its bits alone, "
-         "and the bit that starts is kept [LB-02 LB-03]")
+         "and the bit that starts is kept [LB-02 LB-03 slow]")
 {
     SKIP_WITHOUT_BRANCHES();
     const struct pmu_branches *b = branches_here();
@@ -189,10 +187,9 @@ static void check_stack(void (*program)(uint64_t), const struct lbr_row rows[])
     lbr_check_list(rows, hidden);
 }
 
-LAB_TEST(
-    lbr_stack, call_stack,
-    "as a call stack it has the calls that have not returned, the newest if they are too many; "
-    "returns beyond its start empty it [LB-08]")
+LAB_TEST(lbr_stack, call_stack,
+         "as a call stack it has the calls that have not returned, the newest if they are too "
+         "many; returns beyond its start empty it [LB-08]")
 {
     SKIP_WITHOUT_BRANCHES();
     if (!branches_here()->call_stack)
@@ -229,11 +226,10 @@ static struct pmu_branch run_into_pmi(bool freeze)
     return list[0];
 }
 
-LAB_TEST(
-    lbr_stack, freeze,
-    "with DEBUGCTL[11] a PMI ends the recording before its own delivery: legacy turns the list "
-    "off, later ones set LBR_FRZ, whose clearing lets it go on; without, the delivery is the "
-    "newest entry [LB-09]")
+LAB_TEST(lbr_stack, freeze,
+         "with DEBUGCTL[11] a PMI ends the recording before its own delivery: legacy turns the "
+         "list off, later ones set LBR_FRZ, whose clearing lets it go on; without, the delivery is "
+         "the newest entry [LB-09 slow]")
 {
     SKIP_WITHOUT_BRANCHES();
     bool refused = wrmsr_fault(DEBUGCTL, FREEZE) || !(lab_rdmsr(DEBUGCTL) & FREEZE);
@@ -369,7 +365,7 @@ static uint64_t count_records(unsigned ctr, uint32_t flags, uint32_t hidden)
 
 LAB_TEST(lbr_stack, counted,
          "the event of a record counts each entry that the list gains, whatever it hides, and none "
-         "while it is off [LB-16]")
+         "while it is off [LB-16 slow]")
 {
     uint64_t able = pmu_counters_for(pmu_here(), PMU_BRANCH_RECORDS);
     SKIP_WITHOUT_FILTER();

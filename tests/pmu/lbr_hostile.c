@@ -93,10 +93,9 @@ static unsigned check_cut(void)
     return k;
 }
 
-LAB_TEST(
-    lbr_stack, interrupted,
-    "an NMI at any instruction of a program (a seventh of them; all if `long`) is in the list, "
-    "after the branches before it; nothing is lost or twice [LB-13]")
+LAB_TEST(lbr_stack, interrupted,
+         "an NMI at any instruction of a program (a seventh of them; all if `long`) is in the "
+         "list, after the branches before it; nothing is lost or twice [LB-13 slow]")
 {
     SKIP_WITHOUT_BRANCHES();
     if (boot_safe())
@@ -199,10 +198,9 @@ static struct pmu_branch last_of_two(uint64_t from, uint64_t to, uint64_t below)
     return pmu_branches_last(branches_here(), below);
 }
 
-LAB_TEST(
-    lbr_stack, to_zero,
-    "a branch to address 0 is an entry, for sessions too; one from the kernel is not therefore "
-    "mispredicted [LB-23]")
+LAB_TEST(lbr_stack, to_zero,
+         "a branch to address 0 is an entry, for sessions too; one from the kernel is not "
+         "therefore mispredicted [LB-23]")
 {
     struct pmu_branch list[PMU_BRANCHES_MAX];
     struct hal_branch taken[HAL_BRANCHES_MAX];

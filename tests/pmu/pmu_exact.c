@@ -46,7 +46,7 @@ LAB_EACH(pmu_oracle, each_counting_instructions,
 /* One CPU's gates are ours while the thread runs there: its #DB traps are counted, whatever ring
  * they come from. */
 TEST(pmu_exact, ring3_oracle,
-     "ring 3 under TF takes as many traps as the counter counts instructions [VP-52]")
+     "ring 3 under TF takes as many traps as the counter counts instructions [VP-52 slow]")
 {
     unsigned ctr;
     SKIP_WITHOUT_RDPMC();
@@ -323,7 +323,7 @@ REPEATED(outsw, 0, 0, "rep outsw")
 
 /* Ring 3 has all forms but those of ports: exact.strings. */
 LAB_EACH(pmu_rep, each_counting_instructions,
-         "a string instruction counts once, however often it repeats [VP-52]")
+         "a string instruction counts once, however often it repeats [VP-52 slow]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");

@@ -190,7 +190,7 @@ static void ring3_index(unsigned ctr)
 }
 
 TEST(pmu_rdpmc_ring3, bad_indices,
-     "with CR4.PCE set, bad indices raise #GP in ring 3 too [VP-43 VP-45 VP-46]")
+     "with CR4.PCE set, bad indices raise #GP in ring 3 too [VP-43 VP-45 VP-46 slow]")
 {
     uint32_t bad[BAD_MAX];
     uint64_t value = 0;
@@ -235,7 +235,8 @@ static void refused_in_ring3(uint32_t msr, unsigned cpu)
 }
 
 /* The first while something counts too: then a hypervisor may see each exception. */
-TEST(pmu_rdpmc_ring3, msrs, "RDMSR and WRMSR of the PMU's registers raise #GP in ring 3 [VP-13]")
+TEST(pmu_rdpmc_ring3, msrs,
+     "RDMSR and WRMSR of the PMU's registers raise #GP in ring 3 [VP-13 slow]")
 {
     HANDLE handle;
     SKIP_WITHOUT_PMU();

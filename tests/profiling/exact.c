@@ -99,7 +99,7 @@ TEST(exact, known_regions,
 
 TEST(exact, strings,
      "a string instruction of ring 3 counts 1 in each form and for any count, interrupted and in "
-     "code that changes itself, alone and beside branches [TP-79 VP-52]")
+     "code that changes itself, alone and beside branches [TP-79 VP-52 slow]")
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_BRANCHES };
     unsigned ctrs[2];
@@ -115,7 +115,8 @@ TEST(exact, strings,
 /* The thread's own readings in ring 3, the switches' in ring 0; a set's. The group's other tests do
  * the same on a machine with the quirk. */
 TEST(exact, early_rdpmc,
-     "counts stay exact where RDPMC does not wait for 50 instructions before it: LFENCE does")
+     "counts stay exact where RDPMC does not wait for 50 instructions before it: LFENCE does "
+     "[slow]")
 {
     static KPROFILE_SOURCE sources[2] = { ProfileTotalIssues, ProfileTotalIssues };
     unsigned ctr;
@@ -146,7 +147,7 @@ TEST(exact, early_rdpmc,
 }
 
 TEST(exact, switched_regions,
-     "switches inside measured regions on one CPU change no count [TP-79 TP-80 TP-82]")
+     "switches inside measured regions on one CPU change no count [TP-79 TP-80 TP-82 slow]")
 {
     unsigned ctr;
     struct company company = { 0 };

@@ -95,7 +95,7 @@ TEST(profile_counters, shared,
 
 TEST(profile_counters, rate,
      "half the interval gives twice the samples, from the next interrupt on, on every processor "
-     "[PO-71 PO-72]")
+     "[PO-71 PO-72 slow]")
 {
     ULONG counts = 0;
     SKIP_WITHOUT_SOURCE();
@@ -342,7 +342,7 @@ static void many_rounds(void)
     TEST(profile_counters, many_rounds_##part,                                                     \
          "two objects of different sources on all CPUs, started and stopped while sampling, "      \
          "1,000 times with `long`: "                                                               \
-         "nothing leaks, nothing is counted after stop [PO-46]")                                   \
+         "nothing leaks, nothing is counted after stop [PO-46 slow]")                              \
     {                                                                                              \
         many_rounds();                                                                             \
     }

@@ -349,7 +349,8 @@ static void try(uint8_t *page, const struct combination *c)
 }
 
 TEST(profile_interrupt, small_combinations,
-     "with all small sizes of regions, buckets and buffers nothing is written outside the buffer")
+     "with all small sizes of regions, buckets and buffers nothing is written outside the buffer "
+     "[slow]")
 {
     void *page = phys_alloc(1);
     unsigned tried = 0, step = test_long() ? 1 : 5; /* which meets every remainder of a bucket */
@@ -364,7 +365,8 @@ TEST(profile_interrupt, small_combinations,
 }
 
 TEST(profile_interrupt, random_combinations,
-     "with random sizes of regions, buckets and buffers nothing is written outside the buffer")
+     "with random sizes of regions, buckets and buffers nothing is written outside the buffer "
+     "[slow]")
 {
     void *page = phys_alloc(1);
     uint64_t random = 88172645463325252, tried = 0, many = test_long() ? 2000 : 300;

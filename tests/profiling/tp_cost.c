@@ -95,7 +95,7 @@ static bool switches(unsigned n, struct cost cost[KINDS])
 
 TEST(tp_cost, accumulate,
      "a switch with N counters: N RDPMC, no WRMSR; one thread's, three counters or more: at most "
-     "20 + 16 N instructions in all")
+     "20 + 16 N instructions in all [slow]")
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
                                              PMU_CYCLES,       PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
@@ -120,7 +120,7 @@ TEST(tp_cost, accumulate,
 
 TEST(tp_cost, read,
      "ReadThreadProfilingData of N counters: N RDPMC, no kernel entry, of four at most 130 "
-     "instructions; a raw reading: 1 and 5")
+     "instructions; a raw reading: 1 and 5 [slow]")
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
                                              PMU_CYCLES };

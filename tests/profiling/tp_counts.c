@@ -62,7 +62,7 @@ TEST(tp_counts, traps_taken_off,
 
 TEST(tp_counts, elements,
      "each mask fills its elements, reports their number, and leaves the others alone [TP-28 "
-     "TP-72 TP-74 TP-75 TP-76]")
+     "TP-72 TP-74 TP-75 TP-76 slow]")
 {
     unsigned ctr, same[3];
     PERFORMANCE_DATA data;
@@ -148,7 +148,7 @@ TEST(tp_counts, events, "two events at once are read in the order of the configu
 }
 
 TEST(tp_counts, others_not_counted,
-     "what other threads execute while the thread sleeps is not in its counts [TP-82]")
+     "what other threads execute while the thread sleeps is not in its counts [TP-82 slow]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
@@ -170,7 +170,7 @@ TEST(tp_counts, others_not_counted,
 }
 
 TEST(tp_counts, counts_grow,
-     "no value decreases between reads, also while the thread is moved [TP-81 TP-85]")
+     "no value decreases between reads, also while the thread is moved [TP-81 TP-85 slow]")
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES };
     unsigned ctrs[2];
@@ -191,7 +191,7 @@ TEST(tp_counts, counts_grow,
 
 TEST(tp_block, counted,
      "blocks across pages, freed, read-only or written by others do no harm while counters count "
-     "[TP-96]")
+     "[TP-96 slow]")
 {
     unsigned ctr, same[2];
     SKIP_WITHOUT_PMU();

@@ -90,7 +90,7 @@ TEST(tp_driver, wide_sources,
 
 TEST(tp_driver, dies_while_others_count,
      "a configuration ends with its process, but its counters are free only when no thread uses "
-     "them [TP-22 TP-78]")
+     "them [TP-22 TP-78 slow]")
 {
     SKIP_WITHOUT_PMU();
     uint64_t before = hal_counters_available(SMP_ALL);

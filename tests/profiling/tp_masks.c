@@ -51,7 +51,7 @@ static void switch_among(const uint64_t *masks, unsigned count)
 
 TEST(tp_masks, mixed,
      "threads that count one, two or three elements, with holes between, are switched to each "
-     "other and all elements of each agree")
+     "other and all elements of each agree [slow]")
 {
     static const uint64_t masks[THREADS] = { 1, 7, 5, 2, 6, 4 };
     static const uint64_t without_holes[] = { 1, 7, 3 }; /* in any order each follows another */

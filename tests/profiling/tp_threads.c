@@ -56,7 +56,7 @@ static void configured_counter(unsigned ctr)
 
 TEST(tp_threads, configuration_in_use,
      "while a thread counts, the configuration cannot be replaced; a Count of 0 ends its counting "
-     "[TP-19 TP-20 TP-21 TP-22 TP-75 TP-78]")
+     "[TP-19 TP-20 TP-21 TP-22 TP-75 TP-78 slow]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
@@ -182,7 +182,7 @@ static void not_allowed(struct cpu_set affinity)
 
 TEST(tp_threads, rdpmc_without_leave,
      "RDPMC is a privileged instruction for a thread that did not enable counters, enabled none, "
-     "or disabled them [TP-98]")
+     "or disabled them [TP-98 slow]")
 {
     for (unsigned i = 0; i < SELECTORS; i++) {
         CHECK_STATUS(user_run(user_rdpmc, selectors[i]), STATUS_PRIVILEGED_INSTRUCTION);
@@ -270,7 +270,8 @@ TEST(tp_threads, foreign_handle, "a handle of another process is not valid in th
     end_runner(&r);
 }
 
-TEST(tp_threads, many, "256 threads can be profiled at once; one more is refused, until one ends")
+TEST(tp_threads, many,
+     "256 threads can be profiled at once; one more is refused, until one ends [slow]")
 {
     struct process *processes[5] = { NULL };
     struct thread *threads[256] = { NULL };

@@ -45,7 +45,7 @@ static ULONG64 dr7_of(unsigned kind, unsigned length)
 
 TEST_USER(debug_registers, values,
           "what is written reads back, but an address of the kernel's as 0, and of Dr7 and Dr6 the "
-          "bits that threads have alone [DR-01]")
+          "bits that threads have alone [DR-01 slow]")
 {
     for (unsigned bit = 0; bit < 64; bit++) {
         ULONG64 one = UINT64_C(1) << bit, address = bit < 47 ? one : 0;
@@ -143,7 +143,7 @@ static DWORD write_both(PVOID number)
 }
 
 TEST_USER(debug_registers, threads,
-          "each thread hits its own breakpoint, on whatever CPU, and not another's [DR-04]")
+          "each thread hits its own breakpoint, on whatever CPU, and not another's [DR-04 slow]")
 {
     PVOID h = AddVectoredExceptionHandler(1, on_write);
     HANDLE threads[3];

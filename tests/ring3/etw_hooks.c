@@ -78,7 +78,8 @@ static DWORD move_and_call(PVOID unused)
 }
 
 TEST_USER(etw_hooks, moving,
-          "system calls of threads that change processors are all recorded, complete and in order")
+          "system calls of threads that change processors are all recorded, complete and in order "
+          "[slow]")
 {
     HANDLE movers[MOVERS];
     struct session s;

@@ -67,9 +67,9 @@ TEST_USER(etw_input, privilege,
 }
 
 /* No byte of the last page's end is missing, and one byte is. */
-TEST_USER(
-    etw_input, pointers,
-    "pointers to memory that the caller does not own or cannot write are refused without effect")
+TEST_USER(etw_input, pointers,
+          "pointers to memory that the caller does not own or cannot write are refused without "
+          "effect")
 {
     struct session_info d;
     struct session s;
@@ -152,7 +152,8 @@ TEST_USER(etw_input, queries,
 }
 
 TEST_USER(etw_input, noise,
-          "random codes, classes, lengths and bytes are refused, and no session runs afterwards")
+          "random codes, classes, lengths and bytes are refused, and no session runs afterwards "
+          "[slow]")
 {
     uint64_t seed = 88172645463325252;
     uint32_t words[64];

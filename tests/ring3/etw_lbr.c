@@ -80,7 +80,7 @@ static void check_filter(ULONG options)
 
 TEST_USER(etw_lbr, filters,
           "each flag leaves out the branches of its class and no others, each two of them both "
-          "[ET-66]")
+          "[ET-66 slow]")
 {
     SetThreadAffinityMask(GetCurrentThread(), 1);
     check_filter(0);
@@ -104,7 +104,7 @@ static ULONG count_system_calls(const ETW_LAST_BRANCH *e, ULONG count)
 
 TEST_USER(etw_lbr, rings,
           "the flags of rings leave out what is in that ring, and that of far branches leaves out "
-          "SYSCALL [ET-66]")
+          "SYSCALL [ET-66 slow]")
 {
     const ETW_LAST_BRANCH *e = NULL;
     ULONG count = 0, classes = 0x0fc;
@@ -126,7 +126,7 @@ TEST_USER(etw_lbr, rings,
 
 TEST_USER(etw_lbr, call_stack,
           "as a call stack the record has the calls that have not returned, the newest first "
-          "[ET-66]")
+          "[ET-66 slow]")
 {
     const ETW_LAST_BRANCH *e = NULL;
     ULONG count = 0;
@@ -142,7 +142,7 @@ TEST_USER(etw_lbr, call_stack,
 
 TEST_USER(etw_lbr, win32,
           "TraceConfigureLastBranchRecord and classes 20 and 21: every code that they return "
-          "[ET-67]")
+          "[ET-67 slow]")
 {
     CLASSIC_EVENT_ID events[5] = { { ThreadGuid, 36, { 0 } }, { LastBranchGuid, 32, { 0 } } };
     ULONG none = 0, odd = 1u << 20, hooks[5] = { PERFINFO_LOG_TYPE_CONTEXTSWAP };

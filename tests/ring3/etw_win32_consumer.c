@@ -161,7 +161,8 @@ TEST_USER(etw_win32, consumes,
 }
 
 TEST_USER(etw_win32, consumes_counters,
-          "context switches come with counters as extended data, which only grow on a processor")
+          "context switches come with counters as extended data, which only grow on a processor "
+          "[slow]")
 {
     ULONG sources[2] = { ProfileTotalIssues, ProfileTotalIssues }, most = 0;
     TraceQueryInformation(0, TraceMaxPmcCounterQuery, &most, sizeof most, NULL);
@@ -183,7 +184,7 @@ static DWORD call_often(PVOID cpu)
 
 TEST_USER(etw_win32, in_order,
           "events of all processors come in the order of their time stamps, also while buffers are"
-          " being delivered")
+          " being delivered [slow]")
 {
     TRACEHANDLE session = 0, trace;
     HANDLE workers[WORKERS];
@@ -243,9 +244,9 @@ TEST_USER(etw_win32, times,
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
 }
 
-TEST_USER(
-    etw_win32, closes,
-    "CloseTrace ends ProcessTrace, from a callback and from elsewhere; twice at a time it is busy")
+TEST_USER(etw_win32, closes,
+          "CloseTrace ends ProcessTrace, from a callback and from elsewhere; twice at a time it is "
+          "busy")
 {
     TRACEHANDLE session = 0, trace;
     REQUIRE(win32_start(&session));
@@ -299,9 +300,9 @@ static void refused_log(EVENT_TRACE_LOGFILEW *log, ULONG error)
     CHECK_EQ(GetLastError(), error);
 }
 
-TEST_USER(
-    etw_win32, open_refuses,
-    "OpenTrace: no structure, name or callback; files and other modes; a second consumer; a ninth")
+TEST_USER(etw_win32, open_refuses,
+          "OpenTrace: no structure, name or callback; files and other modes; a second consumer; a "
+          "ninth")
 {
     EVENT_TRACE_LOGFILEW log;
     TRACEHANDLE session = 0, traces[8];
@@ -340,7 +341,7 @@ TEST_USER(
 }
 
 TEST_USER(etw_win32, open_without_memory,
-          "OpenTrace without memory for what it reads reports that and keeps nothing")
+          "OpenTrace without memory for what it reads reports that and keeps nothing [slow]")
 {
     EVENT_TRACE_LOGFILEW log;
     TRACEHANDLE session = 0, trace;

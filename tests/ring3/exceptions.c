@@ -47,7 +47,7 @@ static DWORD bystander(PVOID unused)
 
 TEST_USER(exceptions, creator_sees,
           "a thread that ends by an exception passes its status to its creator, and the process "
-          "goes on")
+          "goes on [slow]")
 {
     HANDLE other = ring3_start(bystander, NULL);
     for (uint64_t kind = 0; kind < KIND_COUNT; kind++) {

@@ -88,7 +88,7 @@ static DWORD use(PVOID unused)
 
 TEST_USER(handles, race,
           "threads that use a handle while another one closes it find the object or no handle, "
-          "never what is freed")
+          "never what is freed [slow]")
 {
     HANDLE users[3];
     for (unsigned i = 0; i < 3; i++)

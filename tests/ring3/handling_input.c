@@ -44,10 +44,9 @@ static __attribute__((noinline)) uint64_t go_on_with(uint32_t wanted)
     return 0;
 }
 
-TEST_USER(
-    handling_input, flags_and_selectors,
-    "NtContinue sets the flags that ring 3 may set and no other, and keeps ring 3's selectors, and "
-    "floating-point registers that the context does not have")
+TEST_USER(handling_input, flags_and_selectors,
+          "NtContinue sets the flags that ring 3 may set and no other, and keeps ring 3's "
+          "selectors, and floating-point registers that the context does not have")
 {
     uint16_t cs = 0, ss = 0;
     for (unsigned bit = 0; bit < 32; bit++)
@@ -265,7 +264,7 @@ static DWORD fault_often(PVOID number)
 }
 
 TEST_USER(handling_input, many,
-          "eight threads on all CPUs that fault all the time each keep their own registers")
+          "eight threads on all CPUs that fault all the time each keep their own registers [slow]")
 {
     HANDLE threads[8];
     PVOID h = AddVectoredExceptionHandler(1, count_fault);

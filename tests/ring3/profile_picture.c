@@ -99,7 +99,8 @@ static void take_picture(KPROFILE_SOURCE source, ULONG interval, unsigned sample
 }
 
 TEST_USER(profile_picture, by_time,
-          "a program's histogram by time, drawn: three loops have the shares that they run for")
+          "a program's histogram by time, drawn: three loops have the shares that they run for "
+          "[slow]")
 {
     take_picture(ProfileTime, 1221, SAMPLES, "by time, every 122 us");
 }

@@ -170,7 +170,7 @@ static DWORD protect_second(PVOID page)
 
 TEST_USER(tp_block, protected_meanwhile,
           "enabling is refused, and the first page released, if the second page of the block "
-          "becomes read-only meanwhile")
+          "becomes read-only meanwhile [slow]")
 {
     uint8_t *pages = ring3_pages(2), *address = pages + RING3_PAGE - 64;
     unsigned refused = 0, tries = test_long() ? 3000 : 200;
@@ -284,7 +284,8 @@ void user_block_written(uint64_t mask)
 }
 
 TEST_USER(tp_block, written,
-          "a block that other threads write or use does not change what the kernel reads [C-3.29]")
+          "a block that other threads write or use does not change what the kernel reads [C-3.29 "
+          "slow]")
 {
     user_block_written(0);
     user_block_written(3);
@@ -319,7 +320,7 @@ static void faults(LPTHREAD_START_ROUTINE function, uint64_t address)
 
 TEST_USER(tp_block, ring3_pointers,
           "a bad out pointer or handle that only ring 3 uses ends the thread, also while it is "
-          "profiled [TP-53]")
+          "profiled [TP-53 slow]")
 {
     static const uint64_t bad[] = { 0x0000000000000000, 0x0000000000000001, 0x0000000000000fff,
                                     0x0000000000001000, 0x0000f00000000000, 0x00007fffffff0000,

@@ -20,10 +20,9 @@ TEST_USER(tp_enable, layout, "structures have Windows' sizes and offsets [TP-99 
     tp_layout_check();
 }
 
-TEST_USER(
-    tp_enable, enable_disable,
-    "enable, query and disable agree; a second disable is refused; no privilege is needed [TP-33 "
-    "TP-41 TP-45 TP-48 TP-49]")
+TEST_USER(tp_enable, enable_disable,
+          "enable, query and disable agree; a second disable is refused; no privilege is needed "
+          "[TP-33 TP-41 TP-45 TP-48 TP-49]")
 {
     BOOLEAN was;
     CHECK_OK(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, FALSE, FALSE, &was));
@@ -239,10 +238,9 @@ static DWORD end_enabled(PVOID unused)
     return EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile);
 }
 
-TEST_USER(
-    tp_enable, blocks_leak,
-    "a thread that ends enabled leaks its block until the process ends; without a block enable "
-    "is refused [TP-42 TP-53]")
+TEST_USER(tp_enable, blocks_leak,
+          "a thread that ends enabled leaks its block until the process ends; without a block "
+          "enable is refused [TP-42 TP-53 slow]")
 {
     PVOID profile = MARK;
     for (unsigned i = 0; i < BLOCKS; i++)

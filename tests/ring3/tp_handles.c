@@ -125,9 +125,9 @@ static uint64_t thread_of(HANDLE thread)
     return NT_SUCCESS(status) ? (uint64_t)info.ClientId.UniqueThread : 0;
 }
 
-TEST_USER(
-    tp_handles, duplicated_while_replaced,
-    "a handle that another thread replaces during duplication gives no rights to the old object")
+TEST_USER(tp_handles, duplicated_while_replaced,
+          "a handle that another thread replaces during duplication gives no rights to the old "
+          "object")
 {
     HANDLE me = ring3_handle(THREAD_ALL_ACCESS), thread, copy;
     unsigned poor = 0, rich = 0;
@@ -163,7 +163,7 @@ static HANDLE random_handle(uint64_t *state)
     }
 }
 
-TEST_USER(tp_handles, random, "4,000 random handles are refused, profiled or not [TP-39]")
+TEST_USER(tp_handles, random, "4,000 random handles are refused, profiled or not [TP-39 slow]")
 {
     uint64_t state = 0x853c49e6748fea9b;
     THREAD_PERFORMANCE_DATA block, other;

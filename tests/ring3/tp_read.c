@@ -152,9 +152,9 @@ TEST_USER(tp_read, switches_counted,
     ring3_disable(profile);
 }
 
-TEST_USER(
-    tp_read, quiet,
-    "two reads without a switch between give the same number and no reason [TP-63 TP-66 TP-70]")
+TEST_USER(tp_read, quiet,
+          "two reads without a switch between give the same number and no reason [TP-63 TP-66 "
+          "TP-70]")
 {
     HANDLE profile = ring3_enable(1, 0);
     const THREAD_PERFORMANCE_DATA *block = profile;
@@ -186,7 +186,8 @@ TEST_USER(
 }
 
 TEST_USER(tp_read, ticks_repeat_nothing,
-          "a tick without a switch and without instructions of its own repeats no reading [TP-70]")
+          "a tick without a switch and without instructions of its own repeats no reading [TP-70 "
+          "slow]")
 {
     PERFORMANCE_DATA data;
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
@@ -210,7 +211,7 @@ TEST_USER(tp_read, ticks_repeat_nothing,
 }
 
 TEST_USER(tp_read, alone,
-          "timer ticks alone count no switch, however long a thread computes [TP-63 TP-66]")
+          "timer ticks alone count no switch, however long a thread computes [TP-63 TP-66 slow]")
 {
     PERFORMANCE_DATA data;
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
@@ -292,7 +293,7 @@ static DWORD run_meanwhile(PVOID unused)
     return 0;
 }
 
-TEST_USER(tp_read, cycles_asleep, "sleep is not in the cycles, work is [TP-68]")
+TEST_USER(tp_read, cycles_asleep, "sleep is not in the cycles, work is [TP-68 slow]")
 {
     HANDLE profile = ring3_enable(0, 0);
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);

@@ -116,7 +116,8 @@ static void read_ticked(unsigned instructions, bool *came)
 }
 
 TEST_USER(tp_torn, ticked,
-          "a tick repeats a reading only where it comes between the time and its beginning [TP-70]")
+          "a tick repeats a reading only where it comes between the time and its beginning [TP-70 "
+          "slow]")
 {
     PVOID handler = AddVectoredExceptionHandler(1, step);
     bool came = true;
@@ -132,7 +133,8 @@ TEST_USER(tp_torn, ticked,
 }
 
 TEST_USER(tp_torn, general,
-          "a switch at any instruction of a reading of counters leaves no mixture [TP-66 TP-70]")
+          "a switch at any instruction of a reading of counters leaves no mixture [TP-66 TP-70 "
+          "slow]")
 {
     check_torn(DISPATCHING | COUNTERS);
 }

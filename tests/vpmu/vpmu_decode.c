@@ -234,7 +234,7 @@ static void overflow_at_branch(const struct events *events)
 }
 
 TEST(vpmu, instructions,
-     "every kind of instruction loads, stores and branches as its manual says [VP-53]")
+     "every kind of instruction loads, stores and branches as its manual says [VP-53 slow]")
 {
     run_decoded(each_instruction);
 }
@@ -242,11 +242,12 @@ TEST(vpmu, prediction, "a loop has two mispredictions, as the model says [VP-54]
 {
     run_decoded(prediction);
 }
-TEST(vpmu, caches, "a load after CLFLUSH misses, the next one hits [VP-57]")
+TEST(vpmu, caches, "a load after CLFLUSH misses, the next one hits [VP-57 slow]")
 {
     run_decoded(caches);
 }
-TEST(vpmu, thresholds, "thresholds, their inverse and edges of events, and slots, exactly [VP-60]")
+TEST(vpmu, thresholds,
+     "thresholds, their inverse and edges of events, and slots, exactly [VP-60 slow]")
 {
     run_decoded(thresholds);
 }

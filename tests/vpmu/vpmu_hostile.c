@@ -62,7 +62,7 @@ static void write_noise(uint32_t msr, uint64_t *seed)
         wrmsr_fault(msr, before);
 }
 
-VPMU_TEST(vpmu, any_value, "a write of any value to any PMU register succeeds or raises #GP")
+VPMU_TEST(vpmu, any_value, "a write of any value to any PMU register succeeds or raises #GP [slow]")
 {
     uint64_t seed = 1;
     lab_catch(); /* PMIs that the noise brings about are ours */
@@ -74,7 +74,7 @@ VPMU_TEST(vpmu, any_value, "a write of any value to any PMU register succeeds or
 }
 
 VPMU_TEST(vpmu, any_selector,
-          "RDPMC accepts the selectors of the model's counters and no others [VP-43 VP-45]")
+          "RDPMC accepts the selectors of the model's counters and no others [VP-43 VP-45 slow]")
 {
     uint64_t value, seed = 2;
     unsigned found = 0, there = 0;

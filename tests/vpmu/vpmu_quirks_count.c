@@ -66,7 +66,7 @@ static void look_at_once(unsigned ctr, uint64_t *most, uint64_t *least)
 
 VPMU_TEST(vpmu_quirks, early,
           "RDPMC lacks at most as many instructions as the quirk says, some of 100 lack some, and "
-          "without the quirk none")
+          "without the quirk none [slow]")
 {
     unsigned ctr = vpmu_counter();
     uint64_t early = vpmu_quirk("early"), exact, same, most, least;
@@ -154,7 +154,7 @@ static void check_traps(enum pmu_event event, uint64_t each)
 
 TEST(vpmu_quirks, irq3,
      "an exception in ring 3 adds what the quirk says to its instructions and branches, and else "
-     "nothing")
+     "nothing [slow]")
 {
     SKIP_WITHOUT_RDPMC();
     SKIP_WITHOUT_VPMU();

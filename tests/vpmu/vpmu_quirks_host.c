@@ -45,7 +45,7 @@ VPMU_TEST(vpmu_quirks, left,
 }
 
 /* The general-purpose counters whose enable bit is set 12 ms after it was cleared. */
-VPMU_TEST(vpmu_quirks, owned, "firmware enables the counters of the quirk again, else none")
+VPMU_TEST(vpmu_quirks, owned, "firmware enables the counters of the quirk again, else none [slow]")
 {
     uint64_t found = 0, gp = pmu_here()->reported & PMU_ANY_GP;
     for (uint64_t rest = gp; rest; rest &= rest - 1)
@@ -203,7 +203,7 @@ VPMU_TEST(vpmu_quirks, pit, "the PIT is dead where the quirk says so, else it co
 }
 
 VPMU_TEST(vpmu_quirks, pitjitter,
-          "with the quirk the CPU is sometimes away when the PIT's output rises")
+          "with the quirk the CPU is sometimes away when the PIT's output rises [slow]")
 {
     unsigned late = 0;
     bool rose;

@@ -28,7 +28,7 @@ static void add_counts(void *argument)
 
 TEST(vpmu, free_running,
      "ring 3 runs freely while its instructions are counted: few exits, and single steps only "
-     "around interrupts")
+     "around interrupts [slow]")
 {
     struct sum empty = { 0 }, before = { 0 }, after = { 0 };
     uint64_t iterations = ITERATIONS * ((sched_tick_ns() + 999999) / 1000000); /* ticks */
@@ -141,7 +141,7 @@ static void check_speed(bool listed)
 }
 
 LAB_TEST(vpmu, decoded,
-         "an instruction takes at most 100 times as long where a counter needs it decoded")
+         "an instruction takes at most 100 times as long where a counter needs it decoded [slow]")
 {
     SKIP_WITHOUT_VPMU();
     if (vpmu_steps())
@@ -149,10 +149,9 @@ LAB_TEST(vpmu, decoded,
     check_speed(false);
 }
 
-LAB_TEST(
-    vpmu, listed,
-    "an instruction takes at most 100 times as long while a list of branches is on, and the list "
-    "is read in at most 100 accesses")
+LAB_TEST(vpmu, listed,
+         "an instruction takes at most 100 times as long while a list of branches is on, and the "
+         "list is read in at most 100 accesses [slow]")
 {
     const struct pmu_branches *b = pmu_branches_of(pmu_here());
     struct pmu_branch list[PMU_BRANCHES_MAX];
