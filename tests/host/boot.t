@@ -27,7 +27,7 @@ my $iso = "$build/ntpmu.iso";
 my $top = "$build/boot-tests";
 delete @ENV{qw(MAKEFLAGS MFLAGS)};
 
-my @plain = qw(qemu-system-x86_64 -accel tcg -cpu max -m 256);
+my @plain = qw(qemu-system-x86_64 -accel tcg -cpu max -m 256 -nic none);
 my @qemu = (@plain, qw(-icount shift=2,sleep=off));
 my @by_ns = (@plain, qw(-icount shift=0,sleep=off));    # what the virtual PMU wants
 my @exit = qw(-device isa-debug-exit,iobase=0xf4,iosize=4);

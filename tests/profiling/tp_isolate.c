@@ -61,8 +61,8 @@ static void seek_moves(bool moved)
 }
 
 TEST(tp_isolate, nothing_foreign,
-     "through 20,000 switches among other threads that count, RDPMC returns the thread's own "
-     "counts and 0 for every other counter")
+     "through 4,000 switches among other threads that count, 20,000 if `long`, RDPMC returns the "
+     "thread's own counts and 0 for every other counter")
 {
     seek_moves(false);
 }
