@@ -36,13 +36,15 @@ static bool names_id(const char *meaning, const char *pattern, const char *end)
     return false;
 }
 
-/* By its name; or by the word SLOW, if that is the last one in brackets of its meaning. */
+/* Whether the pattern is for its name; or is SLOW, and its meaning ends with [SLOW]. */
 static bool is_named(const struct test *test, const char *name, const char *pattern,
                      const char *end)
 {
-    size_t length = strlen(test->meaning), mark = sizeof SLOW "]" - 1;
-    bool slow = length > mark && memcmp(test->meaning + length - mark, SLOW "]", mark) == 0;
-    return glob(pattern, end, name) || (slow && glob(pattern, end, SLOW));
+    static const char mark[] = SLOW "]";
+    size_t length = strlen(test->meaning), size = sizeof mark - 1;
+    bool is_slow = length > size && memcmp(test->meaning + length - size, mark, size) == 0;
+    bool asks = (size_t)(end - pattern) == size - 1 && memcmp(pattern, SLOW, size - 1) == 0;
+    return glob(pattern, end, name) || (is_slow && asks);
 }
 
 bool test_chosen(const struct test *test, const char *patterns)
