@@ -250,7 +250,7 @@ run: export TESTS := $(or $(TESTS),$(if $(KASAN)$(UBSAN),$(NOT_SHIPPED)),\
                           $(if $(KCSAN),$(NOT_TIMED)))
 # Red zones take memory.
 run: export MEMORY := $(or $(MEMORY),$(if $(KASAN),512,256))
-# The slow tests take half of the time: TESTS='*' and make test have them.
+# The slow tests take half of the time; TESTS='*' and make test run them.
 run: export QUICK := $(if $(filter long,$(ARGS)),,1)
 
 iso: $(ISO)

@@ -36,7 +36,7 @@ static bool names_id(const char *meaning, const char *pattern, const char *end)
     return false;
 }
 
-/* Whether the pattern is for its name; or is SLOW, and its meaning ends with [SLOW]. */
+/* Whether the pattern matches its name, or is the word SLOW, with which its meaning ends. */
 static bool is_named(const struct test *test, const char *name, const char *pattern,
                      const char *end)
 {

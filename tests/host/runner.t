@@ -270,11 +270,17 @@ chosen(host(1, 'Y', 1, 1) . ' PMU=amd-v2 SMP=4', 'QEMU tcg, 4 CPU.*virtual, amd-
 chosen(host(1, 'Y', 1, 1) . ' PMU=none', 'QEMU tcg.*PMU: none', qr/-append ?$/);
 file("$dir/a,b.exe", 'program');
 # Slow tests are slow where each instruction of the PMU is ours.
-my $slow = qr/\n# tests: none that are slow /;
-chosen('QUICK=1 ACCEL=tcg', "QEMU tcg.*$slow", qr/-append vpmu=intel-v5  tests=\*,-slow$/);
+my $slow = qr/\n# tests: all but the slow ones/;
+chosen('QUICK=1 ACCEL=tcg', "QEMU tcg.*$slow",
+       qr/ -nodefaults .*-append vpmu=intel-v5  tests=\*,-slow$/);
+chosen('ACCEL=tcg TESTS=1', "(?!.*$slow)QEMU tcg", qr/ tests=1$/);
 chosen("QUICK=1 ACCEL=tcg $_", "(?!.*$slow)QEMU tcg", qr/-append (?!.*slow)/)
     for 'TESTS=exact*', 'PMU=none', 'LIST=pmcsources', "PROGRAM='$dir/a,b.exe' TIMEOUT=1";
 chosen(host(1, 'Y', 1, 1) . ' QUICK=1', "(?!.*$slow)QEMU kvm", qr/-append (?!.*slow)/);
+file("$dir/recipe.mk", "all: ;\nrun: ; \@printf %s \"\$\$QUICK\"\n");
+my $recipe = "make -s -f Makefile -f $dir/recipe.mk run 2>/dev/null";
+is(`$recipe`, '1', 'make run is quick');
+is(`$recipe ARGS='tick=6000 long'`, '', 'unless it is long');
 chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*\(as asked for\)',
        qr/-accel kvm .* watchdog=60000$/);
 chosen(host(1, 'N', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*as asked for, but .*enable_pmu is not Y',
