@@ -21,10 +21,33 @@ sub text
     return defined $text ? print $f $text : <$f>;
 }
 
-# The rows of these files.
-sub rows { return map { my @list = eval text($_); die "$_: $@" if $@; @list } @_ }
-sub by_hand { return rows(grep { !/equivalent$/ } sort glob 'tests/mutants/*') }
-sub equivalent { return rows(grep { -e } 'tests/mutants/equivalent') }
+# The one source below these folders that a row names by the end of its path: by its base name, or
+# with its folder where two have that name. So it may move.
+my %below;
+sub source
+{
+    my ($end, $folders) = @_;
+    $below{$folders} //= [split /\n/, `find $folders -type f 2>/dev/null`];
+    my @found = grep { m{(?:^|/)\Q$end\E$} } @{ $below{$folders} };
+    return @found == 1 ? $found[0] : "$end (" . @found . ' files)';
+}
+
+# The rows of these files, with the path in this column.
+sub rows
+{
+    my ($column, @files) = @_;
+    my @rows = map { my @list = eval text($_); die "$_: $@" if $@; @list } @files;
+    $_->[$column] = source($_->[$column], 'boot hal kernel pmu') for @rows;
+    return @rows;
+}
+
+sub by_hand
+{
+    my @rows = rows(3, grep { !/equivalent$/ } sort glob 'tests/mutants/*');
+    $_->[7] = source($_->[7], 'tests') for grep { $_->[7] } @rows;
+    return @rows;
+}
+sub equivalent { return rows(0, grep { -e } 'tests/mutants/equivalent') }
 
 my %opposite = ('<' => '<=', '<=' => '<', '>' => '>=', '>=' => '>', '==' => '!=', '!=' => '==',
                 '&&' => '||', '||' => '&&', '<<' => '>>', '>>' => '<<', '+=' => '-=', '-=' => '+=',

@@ -322,13 +322,14 @@ sub check_mutants
     my @mutants = eval { Mutants::by_hand() };
     push @wrong, $@ if $@;
     for (@mutants) {
-        my ($name, $clause, undef, $file, $from) = @$_;
+        my ($name, $clause, undef, $file, $from, undef, undef, $part) = @$_;
         push @wrong, "$name: the contract has no tests of clause $clause"
             if !$known{$clause} && !($clause =~ /\.t$/ && -e "tests/host/$clause");
         $has{$clause}++;
         my $pattern = Mutants::pattern($from);
         my $times = () = join('', Text::lines($file)) =~ /$pattern/g;
         push @wrong, "$name: its text stands $times times in $file" if $times != 1;
+        push @wrong, "$name: there is no $part" if $part && !-e $part;
     }
     my @bare = grep { !$has{$_} } sort keys %known;
     push @wrong, "no mutant breaks @bare" if @bare;

@@ -16,10 +16,10 @@
 # a person to judge. SAMPLE=30: 20 by hand, 10 generated, as quick.
 #
 # A row by hand: what is broken; the clause, or a script of tests/host where no test of the kernel
-# can see it; the machine: a model, then variables of tests/run; the file; the text, which stands
-# there once; what it becomes; 'crash' where no test can outlive it, or it hangs; of a header, the
-# sources of which it is to be part (if not said all that include it, hundreds). A row of
-# tests/mutants/equivalent, which nothing can notice: file, text before, text after, why.
+# can see it; the machine: a model, then variables of tests/run; the file, by its name alone; the
+# text, which stands there once; what it becomes; 'crash' where no test can outlive it, or it hangs;
+# of a header, the source of the tests that alone is built again (if not all that include it). A
+# row of tests/mutants/equivalent, which nothing can notice: file, text before, text after, why.
 use strict;
 use warnings;
 use Test::More;
@@ -177,13 +177,13 @@ sub try_one
     my $path = "$folder/$file";
     my $whole = Mutants::text($path);
     if ($by_hand) {
-        my (undef, undef, undef, undef, $from, $to, undef, $sources) = @$mutant;
+        my (undef, undef, undef, undef, $from, $to, undef, $part) = @$mutant;
         my $pattern = Mutants::pattern($from);
         return 'BROKEN the text is not there, or twice' if 1 != (() = $whole =~ /$pattern/g);
         my $before = (stat $path)[9];
         Mutants::text($path, $whole =~ s/$pattern/$to/r);
-        utime $before, $before, $path if $sources;
-        utime undef, undef, map { "$folder/$_" } split ' ', $sources // '';
+        utime $before, $before, $path if $part;
+        utime undef, undef, "$folder/$part" if $part;
     } else {
         my $why = $reason_of{"$file: @$mutant[3, 4]"};
         return "equivalent: $why" if $why;
