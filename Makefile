@@ -46,7 +46,8 @@ CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) 
 
 ROOMS  := base mm console ke profiling etw driver init
 TEST_ROOMS := harness kernel hal pmu vpmu profiling etw cost
-FOLDERS := boot kernel $(ROOMS:%=kernel/%) hal pmu pmu/events pmu/virt $(TEST_ROOMS:%=tests/%)
+FOLDERS := boot kernel $(ROOMS:%=kernel/%) hal hal/machine pmu pmu/events pmu/virt \
+          $(TEST_ROOMS:%=tests/%)
 SANITIZERS := $(if $(KASAN),,kasan) $(if $(KCSAN),,kcsan)
 ASM    := $(sort $(wildcard $(FOLDERS:%=%/*.asm)))
 C      := $(sort $(wildcard $(FOLDERS:%=%/*.c)))

@@ -6,7 +6,7 @@
 #include "boot/move.h"
 #include "boot/multiboot.h"
 #include "boot/payload.h"
-#include "hal/reboot.h"
+#include "hal/machine/reboot.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/kasan.h"
 #include "kernel/base/print.h"

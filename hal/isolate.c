@@ -3,7 +3,7 @@
  * `isolate` starts, stops and writes them. All but hal_counters_agree: this CPU, IPI_LEVEL; changes
  * at PROFILE_LEVEL, because the interrupt pauses all counters. */
 #include "hal/hal.h"
-#include "hal/smp.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "pmu/pmu.h"

@@ -6,8 +6,8 @@
  *
  * Weaver et al. measured one instruction more for each hardware interrupt and page fault on all
  * x86 processors except the Pentium 4; no manual says so. */
-#include "hal/apic.h"
-#include "hal/clock.h"
+#include "hal/machine/apic.h"
+#include "hal/machine/clock.h"
 #include "hal/hal.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/x86.h"

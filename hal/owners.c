@@ -12,7 +12,7 @@
  * HC-44 of tests/contract.md are our choices. Where Windows may succeed on a machine without
  * counters we answer STATUS_NOT_SUPPORTED. */
 #include "hal/hal.h"
-#include "hal/smp.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"

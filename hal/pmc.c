@@ -10,7 +10,7 @@
  * functions in that table, without exporting them. The statuses of refusals are our choice: no
  * source gives them. */
 #include "hal/hal.h"
-#include "hal/smp.h"
+#include "hal/machine/smp.h"
 #include "hal/source.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/cpu.h"

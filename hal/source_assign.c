@@ -2,7 +2,7 @@
 /* Counts KPROFILE_SOURCEs on every CPU without samples, and assigns counters to sources. IRQL
  * PASSIVE_LEVEL. */
 #include "hal/hal.h"
-#include "hal/smp.h"
+#include "hal/machine/smp.h"
 #include "hal/source.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"

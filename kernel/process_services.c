@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What threads and processes have used. PASSIVE_LEVEL. Sources: the Win32 documentation of
  * GetProcessTimes and QueryProcessCycleTime; winternl.h; phnt's headers. */
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/ke/caller.h"

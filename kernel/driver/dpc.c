@@ -2,7 +2,7 @@
 /* Deferred procedure calls and timers. A DPC runs from an interrupt of DISPATCH_LEVEL, with
  * interrupts on. queue_lock guards the queues; timers are the dispatcher lock's. Sources: the
  * Windows driver documentation. */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

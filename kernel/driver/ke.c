@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* IRQL, spin locks, processors, time. Sources: the Windows driver documentation. */
-#include "hal/clock.h"
-#include "hal/smp.h"
+#include "hal/machine/clock.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"

@@ -3,7 +3,7 @@
  * ends before it, requests_lock guards it, DISPATCH_LEVEL, and requests_reap frees it once it is
  * completed. */
 #include "kernel/driver/request.h"
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"

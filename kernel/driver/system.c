@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Times, the system's version, the previous mode, the processor's extended state. Source: the
  * Windows driver documentation. */
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "kernel/driver/driver.h"
 #include "kernel/driver/pool.h"
 #include "kernel/ke/fpu.h"

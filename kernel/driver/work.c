@@ -2,7 +2,7 @@
 /* One thread takes items in the order in which they were queued. NT: QueueType has no effect, and
  * a routine that does not return holds up the others. Source: the Windows driver documentation. */
 #include "kernel/driver/work.h"
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/list.h"
 #include "kernel/base/lock.h"

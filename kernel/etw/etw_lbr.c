@@ -3,7 +3,7 @@
  * page for TraceConfigureLastBranchRecord; ETW_LBR_SUPPORT is as debuggers' symbols have it. */
 #include "kernel/ke/etw_lbr.h"
 #include "hal/branches.h"
-#include "hal/smp.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/x86.h"
 

@@ -5,7 +5,7 @@
  * records. The sources to sample are system-wide; each is read and written as a whole. Order of the
  * statuses: Geoff Chappell's studies. */
 #include "kernel/ke/etw_pmc.h"
-#include "hal/smp.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/cpu.h"
 #include "kernel/mm/phys.h"
 

@@ -4,8 +4,8 @@
  * `guard` is held at PASSIVE_LEVEL and across IPIs. It guards the table, the masks and the
  * readers. Hooks read without it. A session's bits in etw_wanted are set last, when the session is
  * ready. They are cleared first; every processor then answers an IPI before the rest is freed. */
-#include "hal/clock.h"
-#include "hal/smp.h"
+#include "hal/machine/clock.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"

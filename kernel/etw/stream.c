@@ -6,8 +6,8 @@
  * first. Between them each chunk is a buffer of the session up to SavedOffset, as nt_etw.h
  * describes it. Chunks of several streams may alternate. PASSIVE_LEVEL. */
 #include "kernel/etw/stream.h"
-#include "hal/clock.h"
-#include "hal/smp.h"
+#include "hal/machine/clock.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/crc32.h"
 #include "kernel/base/print.h"

@@ -2,7 +2,7 @@
 /* The first thread: what runs once the kernel does, and then the machine's end. */
 #include "kernel/init/init.h"
 #include "hal/hal.h"
-#include "hal/reboot.h"
+#include "hal/machine/reboot.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/exit.h"

@@ -2,7 +2,7 @@
 /* The Ke routines of dispatcher objects: events, semaphores, mutants. The waits are in wait.c.
  * The dispatcher lock guards all. */
 #include "kernel/ke/dispatcher.h"
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/list.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How threads and processes end. PASSIVE_LEVEL, unless thread.h says otherwise. */
-#include "hal/apic.h"
-#include "hal/clock.h"
+#include "hal/machine/apic.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"

@@ -8,7 +8,7 @@
  *
  * Sources: PERFINFO_TRACE_HEADER and WMI_BUFFER_HEADER as in nt_trace.h. */
 #include "hal/branches.h"
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"

@@ -2,7 +2,7 @@
 /* Processes: their address space with an image, and their threads. process.lock is of
  * DISPATCH_LEVEL. */
 #include "kernel/ke/process.h"
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"

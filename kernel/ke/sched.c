@@ -5,8 +5,8 @@
  * may see half a switch; it is held across switch_stacks and released by the thread that arrives.
  * Nothing is allocated or freed under it. */
 #include "kernel/ke/sched.h"
-#include "hal/apic.h"
-#include "hal/smp.h"
+#include "hal/machine/apic.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/list.h"

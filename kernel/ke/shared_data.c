@@ -2,7 +2,7 @@
 /* KUSER_SHARED_DATA. The first CPU writes the times in its tick, nobody writes the rest after
  * shared_data_init. NT: fields that no program here has asked for are 0. */
 #include "kernel/ke/shared_data.h"
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes threads. sched.c switches them, ending.c ends them, the last reference frees them. */
 #include "kernel/ke/thread.h"
-#include "hal/apic.h"
-#include "hal/clock.h"
+#include "hal/machine/apic.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"

@@ -2,7 +2,7 @@
 /* A thread's registers lie on its kernel stack once it runs nowhere; the dispatcher lock keeps it
  * from running. */
 #include "kernel/ke/thread_context.h"
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/vectors.h"
 #include "kernel/ke/caller.h"
 #include "kernel/ke/context.h"

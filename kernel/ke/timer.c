@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of set timers, in the order of their times. */
 #include "kernel/ke/timer.h"
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/list.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/sched.h"

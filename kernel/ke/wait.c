@@ -3,7 +3,7 @@
  * the list of those with a deadline; a wait holds it from the test of the objects until the
  * thread has been switched out. */
 #include "kernel/ke/wait.h"
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
 #include "kernel/ke/dispatcher.h"

@@ -2,7 +2,7 @@
 /* KeSetHardwareCounterConfiguration and its query. config_lock (DISPATCH_LEVEL) guards all. */
 #include "kernel/profiling/counter_config.h"
 #include "hal/hal.h"
-#include "hal/smp.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

@@ -10,7 +10,7 @@
  * IPI_LEVEL, except join and leave. */
 #include "kernel/ke/isolate.h"
 #include "hal/hal.h"
-#include "hal/smp.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"

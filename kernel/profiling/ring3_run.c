@@ -2,7 +2,7 @@
 /* Runs in ring 3 without a thread, for hal/measure.c. They have their own page tables, with one
  * page of code, and their own IDT. Each CPU when it starts, with interrupts off. */
 #include "kernel/base/boot_info.h"
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "hal/hal.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"

@@ -2,7 +2,7 @@
 /* Measuring snippets: a trial of each half, then rounds of runs, as many events at a time as there
  * are counters. */
 #include "tests/cost/bench.h"
-#include "hal/identity.h"
+#include "hal/machine/identity.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"
 #include "kernel/image.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The cost of operations that no other test measures: counters allocated and freed, a system call,
  * an interrupt, an IPI. */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/vectors.h"
 #include "kernel/ke/isolate.h"
 #include "tests/harness/cost.h"

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include "boot/loader.h"
 #include "boot/multiboot.h"
-#include "hal/acpi.h"
-#include "hal/smbios.h"
+#include "hal/machine/acpi.h"
+#include "hal/machine/smbios.h"
 #include "kernel/base/bits.h"
 #include "kernel/mm/vm.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The clock: which of many readings is taken, what is made of counters that lie, stand still or are
  * disturbed, and whether the rates of this machine are right by every counter that it has. */
-#include "hal/apic.h"
-#include "hal/tsc.h"
+#include "hal/machine/apic.h"
+#include "hal/machine/tsc.h"
 #include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/printed.h"

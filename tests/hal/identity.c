@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The names of machine and hypervisor: from invented tables and answers of CPUID, good ones and
  * garbage. */
-#include "hal/identity.h"
-#include "hal/smbios.h"
+#include "hal/machine/identity.h"
+#include "hal/machine/smbios.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/mm/phys.h"
 #include "tests/harness/kernel.h"
@@ -109,7 +109,7 @@ TEST(smbios, garbage, "tables with random bytes are read to their end and not be
     }
 }
 
-/* An EFI system table whose list leads to the names. Sources: as in hal/smbios.c. */
+/* An EFI system table whose list leads to the names. Sources: as in hal/machine/smbios.c. */
 struct efi {
     uint64_t system[15]; /* [0] signature, [13] how many, [14] where */
     struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/clean.h"
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "hal/source.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"

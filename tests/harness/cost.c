@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How costs are measured and printed. */
 #include "tests/harness/cost.h"
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"

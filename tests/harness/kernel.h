@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* test.h, and what most tests in ring 0 use of the kernel. */
 #pragma once
-#include "hal/clock.h"
+#include "hal/machine/clock.h"
 #include "hal/hal.h"
-#include "hal/smp.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the conformance tests share. One test runs at a time, one body at a time: no lock. */
 #include "tests/harness/lab.h"
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/trap.h"
 #include "tests/harness/checks.h"
 #include "tests/harness/measured.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For the tests of last-branch records: runs a program with the list on, and compares. */
 #include "tests/harness/lbr_list.h"
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/msr.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/measured.h"
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/print.h"
 #include "kernel/trap.h"
 #include "tests/harness/lab.h"

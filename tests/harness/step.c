@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/step.h"
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/vectors.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"

@@ -5,10 +5,32 @@ package Rooms;
 use strict;
 use warnings;
 
-our @ROOMS =
-    qw(kernel/nt kernel/base kernel/mm kernel/console pmu pmu/virt hal kernel/ke kernel/profiling
-    kernel/etw kernel kernel/driver kernel/init boot tests/harness tests/hal tests/pmu tests/vpmu
-    tests/profiling tests/etw tests/kernel tests/cost tests);
+our @ROOMS = qw(
+    kernel/nt
+    kernel/base
+    kernel/mm
+    kernel/console
+    pmu
+    pmu/virt
+    hal/machine
+    hal
+    kernel/ke
+    kernel/profiling
+    kernel/etw
+    kernel
+    kernel/driver
+    kernel/init
+    boot
+    tests/harness
+    tests/hal
+    tests/pmu
+    tests/vpmu
+    tests/profiling
+    tests/etw
+    tests/kernel
+    tests/cost
+    tests
+);
 my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.

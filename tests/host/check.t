@@ -279,7 +279,8 @@ sub check_headers
 sub check_fences
 {
     my (@wrong, $found, @last);
-    for (split /\n/, `objdump -d --no-show-raw-insn $gcc/hal/apic.o --disassemble=write_icr 2>&1`) {
+    my $object = "$gcc/hal/machine/apic.o";
+    for (split /\n/, `objdump -d --no-show-raw-insn $object --disassemble=write_icr 2>&1`) {
         my ($code) = /^\s*[0-9a-f]+:\s+(.*?)\s*$/ or next;
         push @last, $code if $code =~ /^(?:mfence|lfence|j|call|ret|wrmsr)/;
         next if $code !~ /^wrmsr/;

@@ -96,8 +96,8 @@ sub code
     my $text = join '', map { ".globl $_\n.type $_,\@function\n$_: $code{$_}\n" } @functions;
     file('build/code.s', $text);
     file('build/icr.s', ".globl write_icr\n.type write_icr,\@function\nwrite_icr: $icr\n");
-    system("cd $dir/build && mkdir -p hal dll/tests/ring3 && as -o code.o code.s"
-            . ' && as -o hal/apic.o icr.s && cp code.o ntpmu.elf'
+    system("cd $dir/build && mkdir -p hal/machine dll/tests/ring3 && as -o code.o code.s"
+            . ' && as -o hal/machine/apic.o icr.s && cp code.o ntpmu.elf'
             . ' && cp code.o dll/tests/ring3/work.asm.o'
             . ' && cp code.o dll/ring3.exe.debug && cp code.o dll/ntdll.dll.debug') == 0
         or die 'as';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Who runs when priorities change, when a CPU is asked to choose again, and when several
  * CPUs could run a thread. */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/ke/dispatcher.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the console's framebuffer costs, and how it is mapped. Characters are drawn into memory. */
 #include "kernel/console/screen.h"
-#include "hal/clock.h"
-#include "hal/smp.h"
+#include "hal/machine/clock.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/print.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Exceptions, NMI, page protection and copies, from ring 0. Ring 3's exceptions are in
  * exceptions.c. */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/panic.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: last-branch records. A program whose branches have names (lbr_program.asm) runs with
  * the list on, and the whole list is compared with the assembler's table, newest first. */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/msr.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Last-branch records while something else happens: an NMI at each instruction, other CPUs that
  * record too, a list that is read while it is on, branches that nobody may see. */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "hal/branches.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/vectors.h"

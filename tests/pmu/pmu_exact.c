@@ -3,7 +3,7 @@
  * interrupts and faults add to a count of ring 3: measured, reported, and subtracted by the number
  * measured. */
 #include "hal/hal.h"
-#include "hal/smp.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: counters that wrap: value, status bit, and that nothing interrupts unless it was
  * asked for. */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/measured.h"
 

@@ -2,7 +2,7 @@
 /* Conformance: the interrupt of an overflow: as a vector and as an NMI, masked, delayed, nested,
  * and where it hits. The code between the two WRMSRs is a sled of one-byte instructions, so that
  * the RIP found is a count. */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/trap.h"
 #include "tests/harness/lab.h"

@@ -3,7 +3,7 @@
  * and their cost.
  *
  * Source: KP-28 and PO-61 of tests/contract.md. */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/services.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/lab.h"

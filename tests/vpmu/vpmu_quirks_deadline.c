@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirk deadline: the local APIC's timer interrupts when the TSC has come to
  * IA32_TSC_DEADLINE. Without it CPUID offers none. Source: Intel SDM vol. 3 "TSC-Deadline Mode". */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 

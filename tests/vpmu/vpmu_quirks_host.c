@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirks of the virtual PMU that stand for the host, firmware and the board: there if their
  * words are on, and not if they are off. */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/trap.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirk x2apic: what IA32_APIC_BASE and MSRs 800h to 8FFh do in each state of the local APIC.
  * Without it there is none. Source: Intel SDM vol. 3 "Extended XAPIC (x2APIC)". */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 

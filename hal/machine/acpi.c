@@ -3,7 +3,7 @@
  * An invalid table is treated as absent. Source: ACPI 6.4 "Root System Description Pointer",
  * "Multiple APIC Description Table", "Fixed ACPI Description Table"; IA-PC HPET 1.0a "The ACPI 2.0
  * HPET Description Table". */
-#include "hal/acpi.h"
+#include "hal/machine/acpi.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/print.h"

@@ -2,7 +2,7 @@
 /* Entry point -> table -> names. Every length and checksum is doubted: this is firmware.
  * Source: DMTF DSP0134, SMBIOS 3.6, "Accessing SMBIOS information", "BIOS Information (Type 0)",
  * "System Information (Type 1)", "Baseboard Information (Type 2)"; UEFI 2.10 "EFI System Table". */
-#include "hal/smbios.h"
+#include "hal/machine/smbios.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/string.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The local APIC. Each CPU touches its own; no lock. Any IRQL; ICR writes with interrupts off.
  * Source: Intel SDM vol. 3 "Advanced Programmable Interrupt Controller". */
-#include "hal/apic.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"

@@ -3,8 +3,8 @@
  * 4000_0000h, their versions by their other leaves. Sources: Linux
  * Documentation/virt/kvm/x86/cpuid.rst; Hypervisor Top Level Functional Specification (Hyper-V)
  * 2.4; Xen's public/arch-x86/cpuid.h. */
-#include "hal/identity.h"
-#include "hal/smbios.h"
+#include "hal/machine/identity.h"
+#include "hal/machine/smbios.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"

@@ -4,8 +4,8 @@
  * readings of the TSC. Of several windows one whose ends were read in a short time is used: no SMI
  * and no host interrupted the reads. Boot CPU, interrupts off. Sources: IA-PC HPET 1.0a; ACPI 6.4
  * "Power Management Timer"; 8254 data sheet; CPUID: Intel SDM vol. 2. */
-#include "hal/apic.h"
-#include "hal/clock.h"
+#include "hal/machine/apic.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
 

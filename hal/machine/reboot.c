@@ -4,8 +4,8 @@
  * firmware emulates a keyboard controller; where none answers, the screen stays for a time. Source:
  * ACPI 6.4 "Reset Register"; Intel 300 Series PCH data sheet, "Reset Control Register"; IBM PC/AT,
  * "8042 Keyboard Controller", "Keyboard". */
-#include "hal/reboot.h"
-#include "hal/clock.h"
+#include "hal/machine/reboot.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"

@@ -6,8 +6,8 @@
  * added. What a hypervisor that ignores writes leaves is taken off times (clock_ns). Boot,
  * interrupts off on the CPU that starts. Sources: SDM volume 3, "Time-stamp counter"; the idea of
  * comparing at each start is Linux's. */
-#include "hal/tsc.h"
-#include "hal/clock.h"
+#include "hal/machine/tsc.h"
+#include "hal/machine/clock.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/assert.h"

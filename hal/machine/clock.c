@@ -2,8 +2,8 @@
 /* The kernel's clock, and the choice of its rate among several sources. Written once, by the boot
  * CPU before others start; const afterwards. Sources: Intel SDM vol. 2 "CPUID" leaves 15h and 16h;
  * the leaf 4000_0010h that VMware defined and KVM has. */
-#include "hal/clock.h"
-#include "hal/apic.h"
+#include "hal/machine/clock.h"
+#include "hal/machine/apic.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"

@@ -3,7 +3,7 @@
  * interrupt the boot CPU for ever. Lines that deliver an SMI or an NMI belong to the platform
  * and are not changed. Boot CPU; no lock. Source: Intel 82093AA data sheet; its successors have
  * more lines. */
-#include "hal/io_apic.h"
+#include "hal/machine/io_apic.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
 

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "hal/clock.h"
-#include "hal/reboot.h"
+#include "hal/machine/clock.h"
+#include "hal/machine/reboot.h"
 
 #define ACPI_CPUS_MAX 1024
 #define ACPI_IO_APICS_MAX 32

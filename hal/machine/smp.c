@@ -2,11 +2,11 @@
 /* AP start and IPIs. Under a hypervisor timeouts count PAUSEs, not time: an emulator's other CPUs
  * may run only after millions of instructions. Source: Intel SDM vol. 3 "Multiple-processor
  * management". */
-#include "hal/smp.h"
-#include "hal/acpi.h"
-#include "hal/apic.h"
-#include "hal/clock.h"
-#include "hal/tsc.h"
+#include "hal/machine/smp.h"
+#include "hal/machine/acpi.h"
+#include "hal/machine/apic.h"
+#include "hal/machine/clock.h"
+#include "hal/machine/tsc.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
