@@ -25,13 +25,13 @@ TRAP_UB := -fsanitize=undefined -fsanitize-undefined-trap-on-error
 # only gcc knows how to be told not to.
 NO_LOOP_CALLS := $(shell f="-fno-tree-loop-distribute-patterns -mstringop-strategy=loop"; \
           $(CC) -Werror $$f -E -x c /dev/null >/dev/null 2>&1 && echo $$f)
-# Rules of addresses by gcc and kernel/base/kasan.c, for the kernel and its tests. Two files run
-# before there is shadow, or make it; strings are built for ring 3, too, and ask for themselves.
+# Rules of addresses by gcc and kasan.c, for the kernel and its tests. Two files run before there is
+# shadow, or make it; strings are built for ring 3, too, and ask for themselves.
 KASAN_FLAGS := -fsanitize=kernel-address -fasan-shadow-offset=0xdffffc0000000000 \
           --param asan-stack=1 --param asan-globals=1 \
           --param asan-instrumentation-with-call-threshold=0
-NO_KASAN := boot/boot.c kernel/base/kasan.c kernel/base/kcsan.c kernel/base/string.c
-# Races by gcc and kernel/base/kcsan.c. The virtual PMU's host has no block of a CPU at GS.
+NO_KASAN := boot/boot.c kernel/base/sanitize/%.c kernel/base/string.c
+# Races by gcc and kcsan.c. The virtual PMU's host has no block of a CPU at GS.
 KCSAN_FLAGS := -fsanitize=thread --param tsan-distinguish-volatile=1 \
           --param tsan-instrument-func-entry-exit=0 -fno-optimize-sibling-calls
 SANITIZE = $(if $(filter-out $(NO_KASAN),$<),$(KASAN:1=$(KASAN_FLAGS)) \
@@ -44,14 +44,14 @@ CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) 
           -DSANITIZED=$(if $(KASAN)$(KCSAN)$(UBSAN),1,0) \
           -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
 
-ROOMS  := base mm console ke profiling etw driver init
+ROOMS  := base base/sanitize mm console ke profiling etw driver init
 TEST_ROOMS := harness kernel hal pmu vpmu profiling etw cost
 FOLDERS := boot kernel $(ROOMS:%=kernel/%) hal hal/machine pmu pmu/events pmu/virt \
           $(TEST_ROOMS:%=tests/%)
 SANITIZERS := $(if $(KASAN),,kasan) $(if $(KCSAN),,kcsan)
 ASM    := $(sort $(wildcard $(FOLDERS:%=%/*.asm)))
 C      := $(sort $(wildcard $(FOLDERS:%=%/*.c)))
-C      := $(filter-out $(SANITIZERS:%=kernel/base/%.c) $(SANITIZERS:%=tests/kernel/%.c),$(C))
+C      := $(filter-out $(addprefix %/,$(SANITIZERS:=.c)),$(C))
 OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o) $(BUILD)/kernel/driver/code_names.o
 
 # What makes PE images: mingw-w64.

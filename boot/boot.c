@@ -8,7 +8,7 @@
 #include "boot/payload.h"
 #include "hal/machine/reboot.h"
 #include "kernel/base/exit.h"
-#include "kernel/base/kasan.h"
+#include "kernel/base/sanitize/kasan.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"

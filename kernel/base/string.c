@@ -2,8 +2,8 @@
 /* The four routines that compilers call on their own, and three that only we call. No REP: measured
  * paths use them. */
 #include "kernel/base/string.h"
-#include "kernel/base/kasan.h"
-#include "kernel/base/kcsan.h"
+#include "kernel/base/sanitize/kasan.h"
+#include "kernel/base/sanitize/kcsan.h"
 
 struct word {
     uint64_t v;

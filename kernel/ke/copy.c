@@ -2,7 +2,7 @@
 /* copy_in and copy_out. Page faults on the user's side end the copy through the fault table; SMAP
  * is open only around the accesses. */
 #include "kernel/base/cpu.h"
-#include "kernel/base/kasan.h"
+#include "kernel/base/sanitize/kasan.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"

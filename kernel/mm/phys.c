@@ -5,7 +5,7 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/irql.h"
-#include "kernel/base/kasan.h"
+#include "kernel/base/sanitize/kasan.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/string.h"
 #include "kernel/mm/vm.h"

@@ -6,7 +6,7 @@
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
-#include "kernel/base/kasan.h"
+#include "kernel/base/sanitize/kasan.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"

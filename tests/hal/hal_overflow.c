@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The overflow of an owned counter, and that a free leaves no counter programmed. The overflow
  * is caused inside an IPI, with interrupts off, so that its interrupt follows immediately. */
-#include "kernel/base/kasan.h"
+#include "kernel/base/sanitize/kasan.h"
 #include "kernel/trap.h"
 #include "tests/harness/kinds.h"
 #include "tests/harness/lab.h"

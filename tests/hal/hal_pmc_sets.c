@@ -4,7 +4,7 @@
  * Source: ET-54 to ET-57 of tests/contract.md. No page documents these routines; the statuses are
  * our choice. */
 #include "hal/source.h"
-#include "kernel/base/kasan.h"
+#include "kernel/base/sanitize/kasan.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/counter_list.h"
 #include "tests/harness/lab.h"

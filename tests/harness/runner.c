@@ -2,7 +2,7 @@
 /* The runner: the tests chosen, each in a watched thread of its own, and TAP 13. */
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
-#include "kernel/base/kcsan.h"
+#include "kernel/base/sanitize/kcsan.h"
 #include "kernel/base/print.h"
 #include "kernel/console/screen.h"
 #include "kernel/image.h"

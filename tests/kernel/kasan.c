@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* That a build with KASAN=1 notices what it is for: each kind of wrong access, planted, at its
  * address. */
-#include "kernel/base/kasan.h"
+#include "kernel/base/sanitize/kasan.h"
 #include "kernel/driver/pool.h"
 #include "tests/harness/kernel.h"
 

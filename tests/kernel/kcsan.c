@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* That a build with KCSAN=1 notices what it is for: each kind of race, planted, with both places;
  * and that what looks like one is none. It needs CPUs that run at once (ICOUNT=off). */
-#include "kernel/base/kcsan.h"
+#include "kernel/base/sanitize/kcsan.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/panic.h"
 #include "tests/harness/kernel.h"

@@ -6,7 +6,7 @@
  * once; but what it finds is a race. Nothing is printed here, where any lock may be held, but by
  * race_tell. Source: gcc's manual (-fsanitize=thread); the idea is that of Linux's KCSAN, which
  * its documentation describes ("Kernel Concurrency Sanitizer"). */
-#include "kernel/base/kcsan.h"
+#include "kernel/base/sanitize/kcsan.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/panic.h"

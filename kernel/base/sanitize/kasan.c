@@ -5,7 +5,7 @@
  * the boot stack and gcc writes a frame's red zones unchecked; the direct map when memory is known.
  * Memory without shadow (devices, ring 3, windows, drivers) is not checked. Source: gcc's manual
  * (-fsanitize=kernel-address); LLVM's "AddressSanitizer algorithm"; the offset is that of Linux. */
-#include "kernel/base/kasan.h"
+#include "kernel/base/sanitize/kasan.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
