@@ -31,6 +31,7 @@
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 #include "kernel/profiling/counter_config.h"
+#include "kernel/profiling/profiling_enable.h"
 #include "kernel/profiling/ring3_run.h"
 #include "kernel/syscall.h"
 #include "kernel/trap.h"

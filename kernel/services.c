@@ -9,8 +9,8 @@
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_name.h"
-#include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/vm.h"
+#include "kernel/profiling/profiling_enable.h"
 
 #define WRITE_MAX 256
 

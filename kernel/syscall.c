@@ -15,10 +15,10 @@
 #include "kernel/ke/thread_context.h"
 #include "kernel/ke/synchronization.h"
 #include "kernel/ke/thread.h"
-#include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/vm.h"
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profile.h"
+#include "kernel/profiling/profiling_enable.h"
 #include "kernel/services.h"
 #include "kernel/trap.h"
 

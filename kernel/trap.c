@@ -199,7 +199,7 @@ static __attribute__((noinline)) void timed_interrupt(struct trap_frame *frame, 
     if (etw_wants(ETW_INTERRUPT))
         etw_interrupt(entered, (unsigned)frame->vector, (uint64_t)trap_stubs[frame->vector]);
     if (thread_current()->profiling)
-        thread_profiling_exclude(thread_current(), rdtsc() - entered);
+        thread_profiling_exclude(thread_current()->profiling, rdtsc() - entered);
 }
 
 /* Some processors count a trap out of ring 3 as an instruction of ring 3. */

@@ -12,5 +12,5 @@ void switch_more(struct thread *from, struct thread *to, KWAIT_REASON reason)
     if (either & SWITCH_DEBUG)
         debug_switch(from, to);
     if (either & SWITCH_PROFILED)
-        thread_profiling_switch(from, to, reason);
+        thread_profiling_switch(from->profiling, to->profiling, to->cpu, reason);
 }

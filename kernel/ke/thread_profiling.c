@@ -15,7 +15,6 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/isolate.h"
-#include "kernel/ke/thread.h"
 #include "kernel/ke/switch_counters.h"
 
 /* tests/profiling/tp_cost.c counts its instructions. What ring 3 sees is written when a thread
@@ -161,20 +160,20 @@ bool thread_profiling_policy(const char *name)
     return isolate_on || strcmp(name, "accumulate") == 0;
 }
 
-void thread_profiling_switch(struct thread *from, struct thread *to, KWAIT_REASON reason)
+void thread_profiling_switch(struct thread_profiling *out, struct thread_profiling *in,
+                             unsigned cpu, KWAIT_REASON reason)
 {
-    struct thread_profiling *out = from->profiling, *in = to->profiling;
     lfence(); /* ring 3's instructions have retired: one for all counters, which count no others */
     uint64_t tsc = rdtsc();
     if (!in) {
         leave(out, tsc, reason);
         sample_end(out);
     } else if (!out) {
-        arrive(in, to->cpu, tsc);
+        arrive(in, cpu, tsc);
         sample_begin(in);
     } else {
         leave(out, tsc, reason);
-        arrive(in, to->cpu, tsc);
+        arrive(in, cpu, tsc);
         sample_both(out, in);
     }
 }
@@ -186,9 +185,8 @@ void thread_profiling_begin(struct thread_profiling *p, unsigned cpu)
     thread_profiling_sample(NULL, p);
 }
 
-void thread_profiling_exclude(struct thread *thread, uint64_t ticks)
+void thread_profiling_exclude(struct thread_profiling *p, uint64_t ticks)
 {
-    struct thread_profiling *p = thread->profiling;
     p->cycle_start += ticks;
     p->block->CycleTime.Start = p->cycle_start;
 }
@@ -210,12 +208,8 @@ void thread_profiling_trapped(struct thread_profiling *p, enum hal_trap trap)
     p->block->UpdateCount += any != 0;
 }
 
-void thread_profiling_refresh(void *unused)
+void thread_profiling_refresh(struct thread_profiling *p)
 {
-    struct thread_profiling *p = thread_current()->profiling;
-    (void)unused;
-    if (!p)
-        return;
     if (isolate_on)
         isolate_switch(p, NULL);
     drop_stale(p);

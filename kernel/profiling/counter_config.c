@@ -8,6 +8,7 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/string.h"
+#include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"
 
 static struct lock config_lock = LOCK("counter configuration", DISPATCH_LEVEL);
@@ -51,6 +52,14 @@ static bool may_set(const struct process *owner, ULONG count)
     return !users && (!counter_config_count || owner_process == owner);
 }
 
+/* On each CPU, after the configuration was emptied. */
+static void refresh_current(void *unused)
+{
+    (void)unused;
+    if (thread_current()->profiling)
+        thread_profiling_refresh(thread_current()->profiling);
+}
+
 NTSTATUS counter_config_set(const struct process *owner, PHARDWARE_COUNTER array, ULONG count)
 {
     struct counter_element elements[MAX_HW_COUNTERS];
@@ -75,7 +84,7 @@ NTSTATUS counter_config_set(const struct process *owner, PHARDWARE_COUNTER array
     }
     lock_release(&config_lock, irql);
     if (in_use && !count && NT_SUCCESS(status))
-        smp_call(SMP_ALL, thread_profiling_refresh, NULL);
+        smp_call(SMP_ALL, refresh_current, NULL);
     return status;
 }
 
@@ -90,7 +99,7 @@ void counter_config_end(const struct process *owner)
     }
     lock_release(&config_lock, irql);
     if (ours && in_use)
-        smp_call(SMP_ALL, thread_profiling_refresh, NULL);
+        smp_call(SMP_ALL, refresh_current, NULL);
 }
 
 /* Replaces the list of counters that every thread's profiling samples, on all processors. Index is

@@ -2,9 +2,9 @@
 /* How a thread enables and disables its profiling: class ThreadCounterProfiling of
  * NtSetInformationThread and NtQueryInformationThread. thread_profiling.c does the work of each
  * switch. slots_lock: DISPATCH_LEVEL. */
-#include "kernel/base/bits.h"
-#include "kernel/profiling/counter_config.h"
+#include "kernel/profiling/profiling_enable.h"
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
@@ -17,6 +17,7 @@
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
+#include "kernel/profiling/counter_config.h"
 
 #define SLOTS (512 / VM_WINDOW_PAGES)
 

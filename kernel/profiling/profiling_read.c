@@ -5,9 +5,10 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/isolate.h"
+#include "kernel/ke/switch_counters.h"
 #include "kernel/ke/thread.h"
-#include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/vm.h"
+#include "kernel/profiling/profiling_enable.h"
 
 #define FLAGS                                                                                      \
     (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)

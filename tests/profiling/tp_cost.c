@@ -11,35 +11,39 @@
 #include "tests/harness/peek.h"
 
 extern void user_cost_read(uint64_t mask_and_leaf);
-static void no_switch(struct thread *from, struct thread *to, KWAIT_REASON reason)
+typedef void switch_function(struct thread_profiling *out, struct thread_profiling *in,
+                             unsigned cpu, KWAIT_REASON reason);
+static void no_switch(struct thread_profiling *out, struct thread_profiling *in, unsigned cpu,
+                      KWAIT_REASON reason)
 {
-    (void)from, (void)to, (void)reason;
+    (void)out, (void)in, (void)cpu, (void)reason;
 }
 
 /* What a switch calls, and the same call of nothing. */
 struct switching {
-    struct thread *from, *to;
-    void (*function)(struct thread *from, struct thread *to, KWAIT_REASON reason);
-    void (*nothing)(struct thread *from, struct thread *to, KWAIT_REASON reason);
+    struct thread_profiling *out, *in;
+    unsigned cpu;
+    switch_function *function, *nothing;
 };
 
 static void make_switch(void *argument)
 {
     const struct switching *s = argument;
-    s->function(s->from, s->to, WrYieldExecution);
+    s->function(s->out, s->in, s->cpu, WrYieldExecution);
 }
 
 static void make_no_switch(void *argument)
 {
     const struct switching *s = argument;
-    s->nothing(s->from, s->to, WrYieldExecution);
+    s->nothing(s->out, s->in, s->cpu, WrYieldExecution);
 }
 
 /* At IPI_LEVEL. All that thread_profiling_switch executes but its RET: counters, cycles, switches,
  * reasons, leave for RDPMC. */
 static void switch_once(struct cost *cost, struct thread *from, struct thread *to)
 {
-    struct switching s = { from, to, thread_profiling_switch, no_switch };
+    struct switching s = { from->profiling, to->profiling, to->cpu, thread_profiling_switch,
+                           no_switch };
     cost_run(cost, make_switch, make_no_switch, &s);
 }
 

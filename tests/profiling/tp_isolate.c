@@ -102,11 +102,16 @@ TEST(tp_isolate, refused_beside_others,
     counting_stop();
 }
 
+static void switch_counts(const struct thread *from, const struct thread *to)
+{
+    thread_profiling_switch(from->profiling, to->profiling, to->cpu, WrYieldExecution);
+}
+
 /* The accesses of one switch, without the two RDPMCs before it. IPI_LEVEL. */
 static struct vpmu_accesses accesses_of(struct thread *from, struct thread *to)
 {
     struct vpmu_accesses before = vpmu_accesses();
-    thread_profiling_switch(from, to, WrYieldExecution);
+    switch_counts(from, to);
     struct vpmu_accesses after = vpmu_accesses();
     return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
                                    after.wrmsr - before.wrmsr,
@@ -119,7 +124,7 @@ static void check_costs(unsigned n)
     struct thread *me = thread_current();
     if (a.thread && b.thread && a.thread->profiling && b.thread->profiling) {
         KIRQL old = irql_raise(IPI_LEVEL);
-        thread_profiling_switch(me, a.thread, WrYieldExecution);
+        switch_counts(me, a.thread);
         struct vpmu_accesses both = accesses_of(a.thread, b.thread),
                              leaves = accesses_of(b.thread, me);
         struct vpmu_accesses back = accesses_of(me, b.thread), again = accesses_of(b.thread, me);
