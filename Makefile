@@ -44,7 +44,7 @@ CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) 
           -DSANITIZED=$(if $(KASAN)$(KCSAN)$(UBSAN),1,0) \
           -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
 
-ROOMS  := base base/sanitize mm console ke profiling etw driver init
+ROOMS  := base base/sanitize mm console counting ke profiling etw driver init
 TEST_ROOMS := harness kernel hal pmu vpmu profiling etw cost
 FOLDERS := boot kernel $(ROOMS:%=kernel/%) hal hal/machine pmu pmu/events pmu/virt \
           $(TEST_ROOMS:%=tests/%)

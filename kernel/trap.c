@@ -20,7 +20,7 @@
 #include "kernel/ke/shared_data.h"
 #include "kernel/ke/suspend.h"
 #include "kernel/ke/thread.h"
-#include "kernel/ke/thread_profiling.h"
+#include "kernel/counting/thread_profiling.h"
 #include "kernel/ke/timer.h"
 #include "kernel/mm/vm.h"
 #include "kernel/syscall.h"

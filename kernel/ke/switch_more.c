@@ -2,7 +2,7 @@
 /* What a switch does for threads that have a bit of at_switch, and for no others. Under the
  * scheduler's lock, interrupts off. */
 #include "kernel/ke/thread.h"
-#include "kernel/ke/thread_profiling.h"
+#include "kernel/counting/thread_profiling.h"
 
 /* From switch.asm. */
 void switch_more(struct thread *from, struct thread *to, KWAIT_REASON reason);

@@ -9,7 +9,7 @@
 #include "kernel/base/lock.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/thread.h"
-#include "kernel/ke/thread_profiling.h"
+#include "kernel/counting/thread_profiling.h"
 
 static struct lock config_lock = LOCK("counter configuration", DISPATCH_LEVEL);
 static unsigned users;                      /* L: config_lock */

@@ -2,7 +2,7 @@
 /* The hardware counter configuration: which counters thread profiling samples. There is one for
  * the whole machine. */
 #pragma once
-#include "kernel/ke/switch_counters.h"
+#include "kernel/counting/switch_counters.h"
 #include "kernel/nt/ntddk.h"
 
 struct process;

@@ -3,7 +3,7 @@
  * an interrupt, an IPI. */
 #include "hal/machine/apic.h"
 #include "kernel/base/vectors.h"
-#include "kernel/ke/isolate.h"
+#include "kernel/counting/isolate.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"

@@ -2,7 +2,7 @@
 /* The driver's part of thread profiling: allocating, programming and configuring counters, as
  * the API requires of a driver. */
 #include "tests/harness/counting.h"
-#include "kernel/ke/thread_profiling.h"
+#include "kernel/counting/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"

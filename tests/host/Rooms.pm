@@ -14,6 +14,7 @@ our @ROOMS = qw(
     pmu/virt
     hal/machine
     hal
+    kernel/counting
     kernel/ke
     kernel/profiling
     kernel/etw

@@ -53,6 +53,7 @@ my @rooms = (
     ['kernel/console', 'codes*', [$ends]],
     ['kernel/ke', 'sched*,dispatcher*,synch*,process*,handles*,ring3*,copy*,exceptions*,handling*,'
      . 'fpu*,entry*,tp_switch*,tp_counts*,etw_hooks*', ['programs.t waits.c'], 'programs.t'],
+    ['kernel/counting', 'tp_*,exact*', []],
     ['kernel/profiling', 'tp_*,profile_*,exact*', []],
     ['kernel/etw', 'etw_*', []],
     ['kernel/driver', 'tp_driver*', ['drivers.t driver_'], 'drivers.t'],

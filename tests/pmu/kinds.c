@@ -2,7 +2,7 @@
 /* CPUs of several kinds: each has its own facts, and what is done on several of them is done by
  * each one's own table. What this machine cannot show is asked of invented kinds. */
 #include "hal/source.h"
-#include "kernel/ke/thread_profiling.h"
+#include "kernel/counting/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/counter_list.h"
 #include "tests/harness/counting.h"

@@ -5,7 +5,7 @@
  *
  * Source: ntddk.h and its pages; what they leave open is as in TP-01 to TP-32 of tests/contract.md.
  */
-#include "kernel/ke/thread_profiling.h"
+#include "kernel/counting/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/kinds.h"
 #include "tests/harness/profile.h"

@@ -2,9 +2,9 @@
 /* The cost of thread profiling, in instructions and in accesses to the PMU, which the virtual
  * PMU counts. Two profiled threads sleep; the test, at IPI_LEVEL, calls for them repeatedly
  * what a switch calls. */
-#include "kernel/ke/isolate.h"
+#include "kernel/counting/isolate.h"
 #include "kernel/ke/process.h"
-#include "kernel/ke/thread_profiling.h"
+#include "kernel/counting/thread_profiling.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The policy counters=isolate: the value of a profiled thread's RDPMC, and the cost of a switch. */
-#include "kernel/ke/isolate.h"
+#include "kernel/counting/isolate.h"
 #include "kernel/ke/process.h"
-#include "kernel/ke/thread_profiling.h"
+#include "kernel/counting/thread_profiling.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"

@@ -4,7 +4,7 @@
  * tp_counts.c.
  *
  * Sources: Microsoft's pages; what they leave open is as in the TP lines of tests/contract.md. */
-#include "kernel/ke/thread_profiling.h"
+#include "kernel/counting/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"

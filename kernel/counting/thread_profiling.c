@@ -10,12 +10,12 @@
  * block, which is ring-3 memory: its pages are held and written through a window. Only the
  * thread itself changes its profiling (profiling_enable.c) and, at IPI_LEVEL on the CPU where it
  * runs, thread_profiling_refresh. */
-#include "kernel/ke/thread_profiling.h"
+#include "kernel/counting/thread_profiling.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
-#include "kernel/ke/isolate.h"
-#include "kernel/ke/switch_counters.h"
+#include "kernel/counting/isolate.h"
+#include "kernel/counting/switch_counters.h"
 
 /* tests/profiling/tp_cost.c counts its instructions. What ring 3 sees is written when a thread
  * arrives: only the thread itself reads its block. */

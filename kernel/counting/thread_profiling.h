@@ -2,7 +2,7 @@
 /* Per-thread counts. */
 #pragma once
 #include "hal/hal.h"
-#include "kernel/ke/switch_counters.h"
+#include "kernel/counting/switch_counters.h"
 
 struct thread_profiling;
 

@@ -2,13 +2,13 @@
 /* What a switch needs to know of the counters: the elements configured, and under `isolate` the
  * counters themselves, which hold the running thread's own counts. Written by counter_config.c and
  * isolate.c. IPI_LEVEL. */
-#include "kernel/ke/switch_counters.h"
+#include "kernel/counting/switch_counters.h"
 #include "hal/hal.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/rdpmc.h"
 #include "kernel/base/x86.h"
-#include "kernel/ke/isolate.h"
+#include "kernel/counting/isolate.h"
 
 struct counter_element counter_config[MAX_HW_COUNTERS];
 ULONG counter_config_count;
