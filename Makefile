@@ -44,7 +44,8 @@ CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) 
           -DSANITIZED=$(if $(KASAN)$(KCSAN)$(UBSAN),1,0) \
           -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
 
-ROOMS  := base base/sanitize mm console counting ke profiling etw driver init
+ROOMS  := base base/sanitize mm console counting ke profiling etw image services \
+          driver init
 TEST_ROOMS := harness kernel hal pmu vpmu profiling etw cost
 FOLDERS := boot kernel $(ROOMS:%=kernel/%) hal hal/machine pmu pmu/events pmu/virt \
           $(TEST_ROOMS:%=tests/%)
@@ -335,7 +336,7 @@ fuzz-images:
 	@BUILD=$(BUILD) tests/host/fuzz-images
 	@BUILD=$(BUILD) tests/host/fuzz-images $(BUILD)/program/driver_try.sys
 	@$(CC) -O1 -g -fsanitize=address,undefined -fno-sanitize-recover -I. -o $(BUILD)/fuzz-pe \
-	    tests/pe/fuzz.c kernel/pe.c kernel/pe_names.c
+	    tests/pe/fuzz.c kernel/image/pe.c kernel/image/pe_names.c
 	@$(BUILD)/fuzz-pe $(or $(SEED),1) $(or $(COUNT),100)000 \
 	    $(BUILD)/program/events.exe $(BUILD)/program/driver_try.sys
 

@@ -19,7 +19,7 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/console/screen.h"
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 #include "kernel/ke/etw.h"
 #include "kernel/ke/fpu.h"
 #include "kernel/ke/process.h"

@@ -7,7 +7,7 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/driver/io.h"
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 #include "kernel/ke/etw.h"
 #include "kernel/ke/exception.h"
 #include "kernel/ke/process.h"
@@ -19,7 +19,7 @@
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profile.h"
 #include "kernel/profiling/profiling_enable.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "kernel/trap.h"
 
 #define ARGUMENTS_MAX 11

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "kernel/driver/nt_driver.h"
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 
 struct object;
 

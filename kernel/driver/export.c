@@ -10,7 +10,7 @@
 #include "kernel/base/string.h"
 #include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 #include "kernel/ke/thread.h"
 
 /* A routine, or data. */

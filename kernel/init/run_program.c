@@ -13,11 +13,11 @@
 #include "kernel/driver/driver.h"
 #include "kernel/driver/export.h"
 #include "kernel/etw/export.h"
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
-#include "kernel/program.h"
+#include "kernel/image/program.h"
 
 BOOT_OPTIONS("program trace= pmc= stacks= branches=");
 

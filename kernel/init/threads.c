@@ -6,7 +6,7 @@
 #include "kernel/base/print.h"
 #include "kernel/driver/driver.h"
 #include "kernel/driver/request.h"
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 #include "kernel/ke/context.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/process.h"
@@ -14,7 +14,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
-#include "kernel/program.h"
+#include "kernel/image/program.h"
 #include "kernel/trap.h"
 
 #define STACK_WORDS 512u /* of ring 3's stack, looked through for a return address */

@@ -21,7 +21,7 @@ endef
 # Objects of a library, and what its own side of mingw-w64's headers looks like.
 WIN_OBJ = $(patsubst %.c,$(BUILD)/dll/%.o,$(sort $(wildcard kernel/user/$(1)/*.c)))
 NTDLL_OBJ := $(call WIN_OBJ,ntdll) \
-          $(patsubst %,$(BUILD)/dll/kernel/%.o,pe pe_names base/string base/format)
+          $(patsubst %,$(BUILD)/dll/kernel/%.o,image/pe image/pe_names base/string base/format)
 KERNEL32_OBJ := $(call WIN_OBJ,kernel32)
 MSVCRT_OBJ := $(call WIN_OBJ,msvcrt)
 ADVAPI32_OBJ := $(call WIN_OBJ,advapi32)
@@ -74,7 +74,7 @@ NATIVE := -Wl,--subsystem,native
 $(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(BUILD)/dll/imports.a
 	$(call library,KiUserExceptionDispatcher,0x10000,$(NATIVE) $(BUILD)/dll/imports.a -lmingwex)
 
-$(BUILD)/kernel/images.asm.o: $(DLLS)
+$(BUILD)/kernel/image/images.asm.o: $(DLLS)
 
 # The tests in ring 3, a program with the checks and the small printf of ring 0's.
 RING3_C := $(sort $(wildcard tests/ring3/*.c)) tests/harness/checks.c kernel/base/format.c

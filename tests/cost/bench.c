@@ -5,7 +5,7 @@
 #include "hal/machine/identity.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
 

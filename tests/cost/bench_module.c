@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A snippet's module: whether it is sound, its page tables, and what an address in it means. */
 #include "kernel/base/print.h"
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 #include "kernel/mm/vm.h"
 #include "tests/cost/bench.h"
 #include "tests/harness/kernel.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sets of CPUs, and processor groups: 64 CPUs each, in the order of their numbers. What needs two
  * groups runs on a machine with 65 CPUs. */
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "tests/harness/counter_list.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"

@@ -5,7 +5,7 @@
 #include "kernel/base/sanitize/kcsan.h"
 #include "kernel/base/print.h"
 #include "kernel/console/screen.h"
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 #include "kernel/init/init.h"
 #include "tests/cost/bench.h"
 #include "tests/harness/checks.h"

@@ -3,11 +3,11 @@
 #include "tests/harness/kernel.h"
 #include "tests/harness/user.h"
 #include "kernel/base/assert.h"
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 #include "kernel/mm/vm.h"
 #include "kernel/nt/nt_thread_profiling.h"
 #include "kernel/profiling/profiling_enable.h"
-#include "kernel/program.h"
+#include "kernel/image/program.h"
 #include "tests/harness/checks.h"
 #include "tests/ring3/call.h"
 

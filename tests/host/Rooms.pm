@@ -18,6 +18,8 @@ our @ROOMS = qw(
     kernel/ke
     kernel/profiling
     kernel/etw
+    kernel/image
+    kernel/services
     kernel
     kernel/driver
     kernel/init

@@ -166,7 +166,7 @@ my $freestanding = qr{^(std(int|int-gcc|bool|def|arg|align|noreturn)|limits|floa
 # Theirs are mingw-w64's headers, or the host's.
 my $hosted = qr{^(kernel/user|tests/(samples|programs|ring3/include|pe|qr|fuzz))/};
 # What ring 3 may include of the kernel's folders.
-my $for_ring3 = qr{^kernel/(user/.*|nt/\w+|pe|base/(layout|string|print|rdpmc))\.h$};
+my $for_ring3 = qr{^kernel/(user/.*|nt/\w+|image/pe|base/(layout|string|print|rdpmc))\.h$};
 
 # The file of ours that an include means: next to the includer, or from the root.
 sub meant

@@ -432,8 +432,8 @@ check('tests/samples/benchmark.cpp', 'PMU=none', 1, qr/\Ano counters here\n/);
 # What images export, import and name, by the loader's file on the host.
 my $gcc = 'gcc -O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover -I.';
 if (wanted('pe/exact.c')) {
-    system "mkdir -p $build && $gcc -o $build/exact-pe tests/pe/exact.c kernel/pe.c"
-        . " kernel/pe_names.c";
+    system "mkdir -p $build && $gcc -o $build/exact-pe tests/pe/exact.c kernel/image/pe.c"
+        . " kernel/image/pe_names.c";
     like(`$build/exact-pe 2>&1`, qr/\A113 checks, 0 wrong$/, 'edges of tables in an image');
 }
 
@@ -485,7 +485,7 @@ ok(!$? && $fuzzed =~ /^10 images, seed 1: (?=.*FAIL)(?=.*loaded)/m,
    '10 mutated drivers are refused or loaded') or diag($fuzzed);
 # And many more of the loader's files alone, on the host.
 my @images = map { "$build/$_" } qw(program/events.exe program/driver_try.sys dll/kernel32.dll);
-is(system("$gcc -o $build/fuzz-pe tests/pe/fuzz.c kernel/pe.c kernel/pe_names.c"), 0,
+is(system("$gcc -o $build/fuzz-pe tests/pe/fuzz.c kernel/image/pe.c kernel/image/pe_names.c"), 0,
    'the loader for the host');
 $fuzzed = `$build/fuzz-pe 1 2000 @images 2>&1`;
 ok(!$? && $fuzzed =~ /^6000 images, seed 1: [1-9]\d{3} opened$/m,

@@ -4,7 +4,7 @@
  * together, each on a processor of its own. */
 #include "kernel/ke/process.h"
 #include "kernel/ke/synchronization.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/profile.h"

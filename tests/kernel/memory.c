@@ -6,7 +6,7 @@
 #include "kernel/ke/synchronization.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/profile.h"

@@ -5,7 +5,7 @@
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/suspend.h"
 #include "kernel/mm/vm.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 #include "tests/harness/threads.h"

@@ -5,7 +5,7 @@
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"
 #include "kernel/driver/nt_driver.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "kernel/trap.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"

@@ -6,7 +6,7 @@
  * instructions of known regions, exactly. The word fuzz=N chooses another course: make fuzz. */
 #include "hal/source.h"
 #include "kernel/counting/isolate.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "tests/harness/clean.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/etw.h"

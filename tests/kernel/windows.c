@@ -6,7 +6,7 @@
 #include "kernel/counting/isolate.h"
 #include "kernel/ke/synchronization.h"
 #include "kernel/counting/thread_profiling.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "kernel/trap.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/lab.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel/pe.c and pe_names.c on the host: an image made by hand, whose tables end where the image
+/* pe.c and pe_names.c on the host: an image made by hand, whose tables end where the image
  * does, so that each edge is exact; tests/host/programs.t builds it with sanitizers. Prints what is
  * wrong. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "kernel/pe.h"
+#include "kernel/image/pe.h"
 
 #define SIZE 0x11000u
 #define EXPORTS 0x100u

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel/pe.c and pe_names.c on the host, built with sanitizers: fuzz SEED COUNT FILE... reads
+/* pe.c and pe_names.c on the host, built with sanitizers: fuzz SEED COUNT FILE... reads
  * COUNT mutated copies of each file as the kernel does, up to all imports, exports, symbols and
  * relocations. What reads or writes outside the file, or the image, ends the program.
  * tests/host/fuzz-images does it with whole machines, far fewer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "kernel/pe.h"
+#include "kernel/image/pe.h"
 
 #define AREAS 40
 #define STEPS_MAX 100000u /* imports and exports: an image of 2 GB may say it has millions */

@@ -7,7 +7,7 @@
 #include "kernel/ke/object.h"
 #include "kernel/ke/process.h"
 #include "kernel/mm/vm.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/profile.h"
 #include "tests/harness/threads.h"

@@ -3,7 +3,7 @@
  * processors count in one bucket. */
 #include "hal/source.h"
 #include "kernel/mm/vm.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/peek.h"
 #include "tests/harness/profile.h"

@@ -4,7 +4,7 @@
  *
  * Source: KP-28 and PO-61 of tests/contract.md. */
 #include "hal/machine/apic.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/profile.h"

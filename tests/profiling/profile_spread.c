@@ -4,7 +4,7 @@
 #include "hal/machine/apic.h"
 #include "hal/source.h"
 #include "kernel/ke/sched.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "tests/harness/profile.h"
 
 #define LOOP_BYTES 64u /* profile_loop.asm */

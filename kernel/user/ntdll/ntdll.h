@@ -4,7 +4,7 @@
 #pragma once
 #include <string.h>
 #include "kernel/user/ntdll/teb.h"
-#include "kernel/pe.h"
+#include "kernel/image/pe.h"
 
 /* Services: kernel/nt/service_list.h */
 NTSTATUS NTAPI NtTestAlert(void);

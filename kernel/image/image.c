@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* image_mutex guards what image_prepare writes; the list itself is made at boot. */
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/print.h"
@@ -15,7 +15,7 @@
 #define IMAGES_MAX (BOOT_MODULES_MAX + 16u) /* those and the kernel's own */
 #define MOVED_FROM 0x7ff000000000ul         /* where images go whose own place is taken */
 
-/* kernel/images.asm */
+/* kernel/image/images.asm */
 struct linked_image {
     const char *name;
     const uint8_t *start, *end;

@@ -3,7 +3,7 @@
  * boot loader. Each is laid out once; processes share its read-only pages. */
 #pragma once
 #include "kernel/nt/nt.h"
-#include "kernel/pe.h"
+#include "kernel/image/pe.h"
 
 struct boot_info;
 struct process;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "kernel/program.h"
+#include "kernel/image/program.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
-#include "kernel/image.h"
+#include "kernel/image/image.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"
 #include "kernel/nt/nt_process.h"

@@ -7,7 +7,7 @@
 #include "kernel/ke/caller.h"
 #include "kernel/ke/process.h"
 #include "kernel/nt/nt_time.h"
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 
 static LONGLONG date_of(uint64_t ns) { return SYSTEM_TIME_AT_BOOT + (LONGLONG)(ns / 100); }
 

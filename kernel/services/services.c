@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread, handle and time services. They run at PASSIVE_LEVEL in the caller's context. */
-#include "kernel/services.h"
+#include "kernel/services/services.h"
 #include "hal/machine/clock.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"

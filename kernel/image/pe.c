@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Headers, layout, relocations. Offsets are 32 bits in the format and 64 in every sum here. */
-#include "kernel/pe.h"
+#include "kernel/image/pe.h"
 
 #define DOS_MAGIC 0x5a4du
 #define DOS_PE_OFFSET 0x3c

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What images export, import and name. */
-#include "kernel/pe.h"
+#include "kernel/image/pe.h"
 #include "kernel/base/string.h"
 
 #define EXPORT_HEADER 40
