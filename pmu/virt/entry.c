@@ -5,7 +5,7 @@
  * exception, and whether to single-step. The VMCB injects one at a time; an NMI waits. QEMU copies
  * what was injected to exit_int_info even when it was delivered, so that field is not used. */
 #include "kernel/base/x86.h"
-#include "pmu/virt/blocks.h"
+#include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/debug.h"
 #include "pmu/virt/quirk.h"
 

@@ -3,8 +3,8 @@
  * that the host executes here counts 1 after its effect; one that faults counts nothing. */
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/bios.h"
-#include "pmu/virt/control.h"
+#include "pmu/virt/guests/bios.h"
+#include "pmu/virt/guests/control.h"
 #include "pmu/virt/cpuid.h"
 #include "pmu/virt/debug.h"
 #include "pmu/virt/guest.h"

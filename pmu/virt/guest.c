@@ -9,7 +9,7 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/guest.h"
-#include "pmu/virt/nested.h"
+#include "pmu/virt/blocks/nested.h"
 #include "pmu/virt/vcpu.h"
 
 #define PTE_PRESENT 1ul

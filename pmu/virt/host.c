@@ -12,7 +12,7 @@
 #include "pmu/virt/host.h"
 #include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"
-#include "pmu/virt/rep.h"
+#include "pmu/virt/blocks/rep.h"
 #include "pmu/virt/virt.h"
 
 static struct vcpu first;   /* the boot CPU's; others have pages of the kernel's */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "pmu/virt/alarm.h"
-#include "pmu/virt/block_state.h"
+#include "pmu/virt/blocks/block_state.h"
 #include "pmu/virt/clock.h"
 #include "pmu/virt/deadline.h"
 #include "pmu/virt/emulate.h"
@@ -14,8 +14,8 @@
 #include "pmu/virt/model.h"
 #include "pmu/virt/platform.h"
 #include "pmu/virt/predict.h"
-#include "pmu/virt/rep.h"
-#include "pmu/virt/startup.h"
+#include "pmu/virt/blocks/rep.h"
+#include "pmu/virt/guests/startup.h"
 #include "pmu/virt/svm.h"
 #include "pmu/virt/token.h"
 #include "pmu/virt/vmcb.h"

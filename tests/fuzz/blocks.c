@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks of guest code that the virtual PMU executes itself, on the host, with sanitizers: blocks
- * SEED COUNT. Random code of ring 3 runs once by pmu/virt/blocks.c, up to an instruction that must
+ * SEED COUNT. Random code of ring 3 runs once by pmu/virt/blocks, up to an instruction that must
  * be stepped, and then as many instructions by the host's processor alone (tests/fuzz/native.c),
  * where the pages have the guest's own addresses: registers, flags, RIP and memory are the same,
  * and the counters and the list of branches what they are when each instruction is decoded and
@@ -14,7 +14,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/blocks.h"
+#include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"
 #include "tests/fuzz/code.h"

@@ -13,7 +13,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/blocks.h"
+#include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/virt.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/guest.h"

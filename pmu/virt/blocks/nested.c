@@ -4,7 +4,7 @@
  * map everything may be executed: for steps, and for a ring in which nothing counts. Where no CPU
  * counts there is no map, as it costs time, and what was known is forgotten. What a device writes
  * is not noticed. L: the token. Source: AMD64 APM volume 2, "Nested Paging". */
-#include "pmu/virt/nested.h"
+#include "pmu/virt/blocks/nested.h"
 #include "kernel/base/insn.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"

@@ -5,7 +5,7 @@
  * Registers". */
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/control.h"
+#include "pmu/virt/guests/control.h"
 #include "pmu/virt/guest.h"
 #include "pmu/virt/vcpu.h"
 

@@ -5,7 +5,7 @@
  * "Opcode Map". */
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
-#include "pmu/virt/blocks.h"
+#include "pmu/virt/blocks/blocks.h"
 
 /* clang-format off */
 /* . step it   m ModRM   b, z: and an immediate of 8 or 16/32 bits   a A accumulator, the same immediates

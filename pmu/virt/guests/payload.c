@@ -5,9 +5,9 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/bios.h"
+#include "pmu/virt/guests/bios.h"
 #include "pmu/virt/host.h"
-#include "pmu/virt/nested.h"
+#include "pmu/virt/blocks/nested.h"
 #include "pmu/virt/virt.h"
 
 #define BOOT_MAGIC 0x2badb002

@@ -7,7 +7,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/bios.h"
+#include "pmu/virt/guests/bios.h"
 #include "pmu/virt/guest.h"
 #include "pmu/virt/vcpu.h"
 

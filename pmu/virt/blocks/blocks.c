@@ -10,7 +10,7 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/blocks.h"
+#include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/quirk.h"
 
 #define NEAR_TICKS 16 /* of the alarm: closer to a wrap than this, blocks cost less than an exit */

@@ -6,7 +6,7 @@
  * not use. So the processor itself computes results and flags. */
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"
-#include "pmu/virt/blocks.h"
+#include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/quirk.h"
 
 /* Host code that grows. */

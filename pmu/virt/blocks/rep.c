@@ -8,7 +8,7 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/guest.h"
-#include "pmu/virt/nested.h"
+#include "pmu/virt/blocks/nested.h"
 #include "pmu/virt/vcpu.h"
 
 /* What executes in blocks after such a page, rather than with an exit to the next one; a step costs

@@ -4,7 +4,7 @@
  * a segment, and what is not plain RAM are stepped. An interrupt comes between pages. */
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/blocks.h"
+#include "pmu/virt/blocks/blocks.h"
 
 #define RFLAGS_DF (1u << 10)
 #define RFLAGS_ZF (1u << 6)
