@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # make help says what there is. kernel/user/windows.mk has what ring 3 is made of. Machines are
-# started by tests/run, not by make.
+# started by tests/tools/run, not by make.
 # As many jobs at once as there are CPUs, unless -j says how many.
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
@@ -82,8 +82,8 @@ DDK := /usr/x86_64-w64-mingw32/include/ddk
 
 # The kernel alone, and with the tests. Where tests/ is not there, the kernel runs PROGRAM= and
 # DRIVER= all the same.
-IMAGE  := $(BUILD)/$(if $(wildcard tests/run),ntpmu,kernel)
-STARTER := $(firstword $(wildcard tests/run boot/run))
+IMAGE  := $(BUILD)/$(if $(wildcard tests/tools/run),ntpmu,kernel)
+STARTER := $(firstword $(wildcard tests/tools/run boot/run))
 all: $(IMAGE).bin $(PROGRAM_EXE) $(DRIVER_IMAGE)
 kernel: $(BUILD)/kernel.bin
 
@@ -205,14 +205,14 @@ $(BUILD)/program/ntpmu.iso: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE) FO
 	@mkdir -p $(@D)
 	$(call SAY,ISO)files='$(PROGRAM_FILES)'; \
 	$(if $(PROGRAM),files="$$files $$(BUILD='$(BUILD)' boot/libraries $$files)" || exit 1;) \
-	$(if $(SNIPPET),files=$$(ASSEMBLE=1 tests/bench) || exit 2;) \
+	$(if $(SNIPPET),files=$$(ASSEMBLE=1 tests/tools/bench) || exit 2;) \
 	ARGS='$(ARGS)' PROGRAM_ARGS='$(PROGRAM_ARGS)' boot/mkiso $< $@ $$files
 SNIPPET := $(CODE)$(OP)$(FILE)
 ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
 
 # The variables that a script's first comment explains; what PMU= may name.
 VARIABLES = @sed -n '/^\#   [A-Z]*=/,/^\#$$/s/^\#   /    /p' $(1)
-NAMES = @tests/names $(1) | awk -F '\t' '{ printf "      %-22s %s\n", $$1, $$2 }'
+NAMES = @tests/tools/names $(1) | awk -F '\t' '{ printf "      %-22s %s\n", $$1, $$2 }'
 
 # doc/commands.md is the list of commands: its first section, all of it. Then the variables.
 help:
@@ -222,7 +222,7 @@ help-all:
 	@sed -n '/^## /,$$p' doc/commands.md | sed 's/^## \(.*\)/\1:/' | fold -sw 100
 	@echo
 	@echo 'Variables of make run:'
-	$(call VARIABLES,tests/run)
+	$(call VARIABLES,tests/tools/run)
 	@echo '    MODEL is one of:'
 	$(call NAMES,MODEL)
 	@echo '    or a machine made of one, with quirks:'
@@ -230,9 +230,9 @@ help-all:
 	@echo '    QUIRK, a difference of a processor from its manual, is one of:'
 	$(call NAMES,QUIRK)
 	@echo 'Variables of make trace, beside those of make run:'
-	$(call VARIABLES,tests/trace)
+	$(call VARIABLES,tests/tools/trace)
 	@echo 'Variables of make bench:'
-	$(call VARIABLES,tests/bench)
+	$(call VARIABLES,tests/tools/bench)
 	@echo 'Variables of make linux:'
 	$(call VARIABLES,tests/linux)
 
@@ -266,16 +266,16 @@ run: all $(filter $(PAYLOADS) $(BUILD)/linux.bin,$(PAYLOAD) $(LINUX)) \
 
 trace: all
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' \
-	    STACKS='$(STACKS)' BRANCHES='$(BRANCHES)' tests/trace
+	    STACKS='$(STACKS)' BRANCHES='$(BRANCHES)' tests/tools/trace
 
 bench: all
-	@DRIVER= PROGRAM= tests/bench
+	@DRIVER= PROGRAM= tests/tools/bench
 
 list: all
-	@LIST=1 tests/run
+	@LIST=1 tests/tools/run
 
 pmcsources: all
-	@LIST=pmcsources tests/run
+	@LIST=pmcsources tests/tools/run
 
 # Debian's Linux and perf on the virtual PMU: packages are fetched, none installed.
 # COMMANDS are the guest's shell's: make expands nothing in them, but $$ is $ as everywhere here.
@@ -289,10 +289,10 @@ suite: all
 
 # Of logs of runs; LOG and A, B are files.
 report: all
-	@BUILD=$(BUILD) tests/report $(LOG)
+	@BUILD=$(BUILD) tests/tools/report $(LOG)
 
 compare:
-	@tests/compare '$(A)' '$(B)'
+	@tests/tools/compare '$(A)' '$(B)'
 
 # The machine runs in a session of its own: Ctrl-C is for gdb. Symbols are those of the kernel and
 # of ring 3.
@@ -300,7 +300,7 @@ GDB_PORT := 1234
 RING3_SYMBOLS := $(if $(PROGRAM)$(DRIVER),,$(BUILD)/dll/ring3.exe.debug)
 RING3_SYMBOLS += $(or $(PROGRAM_EXE),$(PROGRAM))
 debug: all
-	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' GDB=$(GDB_PORT) setsid tests/run & \
+	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' GDB=$(GDB_PORT) setsid tests/tools/run & \
 	gdb -q $(BUILD)/ntpmu.elf $(RING3_SYMBOLS:%=-ex 'add-symbol-file %') \
 	    -ex 'set tcp connect-timeout 60' -ex 'target remote :$(GDB_PORT)' \
 	    -ex 'hbreak kernel_main' -ex continue $(GDB_ARGS); \
@@ -312,7 +312,7 @@ PROVE := MAKELEVEL= MAKEFLAGS='$(MAKEOVERRIDES)' prove
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
 TOGETHER := transparent blocks fuzz linux libpfm programs drivers trace quirks usb report bench \
     checks tools streams
-TOGETHER := $(wildcard $(TOGETHER:%=tests/host/%.t))
+TOGETHER := $(wildcard $(TOGETHER:%=tests/*/%.t))
 ALONE := runner image boot machine_check mutants matrix
 # What failed among the first is told again at the end.
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
@@ -322,7 +322,7 @@ test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	! grep -q '^make test: ' $$said || status=1; \
 	SAMPLE=30 $(PROVE) \
 	    $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit $(TOGETHER),--timer) \
-	    $(ALONE:%=tests/host/%.t) $(if $(JUNIT),> $(JUNIT)) || status=1; \
+	    $(wildcard $(ALONE:%=tests/*/%.t)) $(if $(JUNIT),> $(JUNIT)) || status=1; \
 	[ $$status = 0 ] || { grep -A9 '^#   Failed test' $$said | tail -30; \
 	    echo 'make test: some test failed: see above'; }; exit $$status
 
@@ -349,7 +349,7 @@ fuzz-guest:
 	@BUILD=$(BUILD) tests/host/fuzz-guest
 
 mutants: all $(PAYLOADS)
-	$(PROVE) -v tests/host/mutants.t
+	$(PROVE) -v tests/tools/mutants.t
 
 # Rounds of the same runs on a busy host: N=10 LOAD=2.
 soak: all
@@ -359,7 +359,7 @@ machines: all
 	$(PROVE) -v tests/host/machines.t
 
 check:
-	$(PROVE) -v tests/host/check.t
+	$(PROVE) -v tests/tools/check.t
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h' '*.cpp')

@@ -3,7 +3,7 @@
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
 
-#define DEBUG_EXIT_PORT 0xf4 /* QEMU's isa-debug-exit, as tests/run asks for it */
+#define DEBUG_EXIT_PORT 0xf4 /* QEMU's isa-debug-exit, as tests/tools/run asks for it */
 #define BOCHS_PORT 0xe9      /* reads its own number in Bochs alone */
 #define BOCHS_EXIT_PORT 0x8900
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sends the buffers of a trace session through the second serial port, as they are. The host
- * (tests/trace) makes Windows' trace file and a Common Trace Format trace of them. */
+ * (tests/tools/trace) makes Windows' trace file and a Common Trace Format trace of them. */
 #pragma once
 #include <stdbool.h>
 

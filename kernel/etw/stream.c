@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends sessions to the host (tests/host/Etw.pm), which makes files of what it gets.
+/* Sends sessions to the host (tests/tools/Etw.pm), which makes files of what it gets.
  *
  * On the wire: chunks, each a struct chunk and `length` bytes. Numbers count from 0, so that the
  * host sees a gap. A stream's first chunk and its last one are text, a fact in each line, its name

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Snippets of code that are measured instead of the tests: modules that tests/bench made with nasm.
- * A snippet stands in its module twice, in so many copies and in twice as many: what only the short
- * run and the long run differ by is its cost. */
+/* Snippets of code that are measured instead of the tests: modules that tests/tools/bench made with
+ * nasm. A snippet stands in its module twice, in so many copies and in twice as many: what only the
+ * short run and the long run differ by is its cost. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +26,8 @@ struct pmu_kind;
 #define BENCH_RUNS_MAX 1000u
 #define BENCH_GATES 32u
 
-/* What a module begins with; offsets are of the module. tests/bench writes the same in nasm. */
+/* What a module begins with; offsets are of the module. tests/tools/bench writes the same in
+ * nasm. */
 struct bench_half {
     uint32_t entry;  /* what is executed first: INIT and what starts the counters */
     uint32_t body;   /* the first copy */

@@ -110,7 +110,7 @@ static void machine(void)
         print_screen("PMU      %s\n\n", verdict_of_kinds());
 }
 
-/* --- What a photograph carries: tests/report --qr reads it. --- */
+/* --- What a photograph carries: tests/tools/report --qr reads it. --- */
 
 /* Of all code, eight bytes at a time; which build this is. */
 static uint32_t build_id(void)

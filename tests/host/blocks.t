@@ -6,7 +6,7 @@
 use strict;
 use warnings;
 use Test::More;
-use lib 'tests/host';
+use lib 'tests/tools';
 use Environment;
 
 Environment::forget();
@@ -15,7 +15,7 @@ my %list; # of a machine: the hash of each sequence's list of branches
 sub lists { my ($said) = @_; return { $said =~ /^list (\w+) (\w+)$/mg } }
 for my $levels ('', 'la57') {
     my $words = "PMU=intel-v5 PAYLOAD=$build/blocks.elf PAYLOAD_ARGS=$levels TIMEOUT=300 TAP=1";
-    my $said = `$words tests/run 2>&1 </dev/null`;
+    my $said = `$words tests/tools/run 2>&1 </dev/null`;
     is($? >> 8, 0, "$levels: each sequence does the same") or diag $said;
     like($said, qr/^the same: 12c$/m, "$levels: all 300");
     $list{blocks} //= lists($said);
@@ -26,7 +26,7 @@ for my $levels ('', 'la57') {
 
 # Sequences are stepped here; those that a timer ended there are not compared.
 my $words = "PMU=intel-v5,step PAYLOAD=$build/blocks.elf TIMEOUT=300 TAP=1";
-my $stepped = `$words tests/run 2>&1 </dev/null`;
+my $stepped = `$words tests/tools/run 2>&1 </dev/null`;
 $list{steps} = lists($stepped);
 my @both = grep { exists $list{blocks}{$_} } sort keys %{ $list{steps} };
 cmp_ok(scalar @both, '>=', 200, 'many lists of branches, of blocks and of steps');

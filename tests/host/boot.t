@@ -10,7 +10,7 @@
 use strict;
 use warnings FATAL => 'all';
 no warnings qw(qw portable);    # QEMU's options have commas, addresses 64 bits
-use lib 'tests/host';
+use lib 'tests/tools';
 use File::Path qw(make_path remove_tree);
 use Test::More;
 use Time::HiRes qw(time sleep);
@@ -62,7 +62,7 @@ sub choose
     return;
 }
 
-# A machine that leaves a verdict by serial line: what tests/judge or we find wrong with it.
+# A machine that leaves a verdict by serial line: what tests/tools/judge or we find wrong with it.
 # `lists`: which skips may be.
 sub boots
 {
@@ -80,8 +80,9 @@ sub stream_faults
     my @wrong = map { $log =~ /$_/m ? () : "does not match $_" } '^# \d+ passed, 0 failed',
         "^# $word ", @{ $want{has} // [] };
     my $skips = 'all tcg ' . ($want{lists} // '');
-    my $judged = `TIMEOUT=20 SKIPS='$skips' tests/judge sh -c 'cat $dir/serial; exit $status'`;
-    push @wrong, "tests/judge says $?" if $? >> 8 != ($word eq 'PASS' ? 0 : 77);
+    my $shown = "cat $dir/serial; exit $status";
+    my $judged = `TIMEOUT=20 SKIPS='$skips' tests/tools/judge sh -c '$shown'`;
+    push @wrong, "tests/tools/judge says $?" if $? >> 8 != ($word eq 'PASS' ? 0 : 77);
     my ($bytes) = $log =~ /\[(\d+) bytes, crc32 /;
     push @wrong, "a log of $bytes bytes"
         if ($bytes // 0) > LOG_MAX && $log !~ /^# ntpmu: boot .*verbose/m;

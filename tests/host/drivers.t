@@ -6,7 +6,7 @@
 use strict;
 use warnings;
 use Test::More;
-use lib 'tests/host';
+use lib 'tests/tools';
 use Environment;
 
 # A tree that is built for one script has the kernel for it already: PROGRAMS.
@@ -18,7 +18,7 @@ sub run
     my ($words) = @_;
     my $failure = Environment::make($build, $words);
     return (-1, $failure) if $failure;
-    my $all = `$words BUILD=$build tests/run 2>&1 </dev/null`;
+    my $all = `$words BUILD=$build tests/tools/run 2>&1 </dev/null`;
     my $status = $? >> 8;
     $all =~ s/.*?^# running: [^\n]*\n//ms;
     return ($status, $all);

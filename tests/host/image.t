@@ -5,7 +5,7 @@
 use strict;
 use warnings FATAL => 'all';
 no warnings 'qw';    # QEMU's options have commas
-use lib 'tests/host';
+use lib 'tests/tools';
 use List::Util qw(min max);
 use File::Path qw(make_path remove_tree);
 use Test::More;
@@ -37,7 +37,7 @@ sub at_most
 
 sub menu_groups
 {
-    my $tests = `BUILD=$build LIST=1 tests/run`;
+    my $tests = `BUILD=$build LIST=1 tests/tools/run`;
     my @globs = map { split /,/ } Machine::read_file('boot/grub.cfg') =~ /tests=(\S+)/g;
     return 'no groups' if !@globs;
     return map { my $regex = quotemeta s/^-|\*$//gr;

@@ -7,7 +7,7 @@ use warnings FATAL => 'all';
 no warnings 'qw';    # QEMU's options have commas
 use Test::More;
 use File::Temp 'tempdir';
-use lib 'tests/host';
+use lib 'tests/tools';
 use Environment;
 use Machine;
 

@@ -9,7 +9,7 @@ use strict;
 use warnings;
 use Test::More;
 use File::Path 'make_path';
-use lib 'tests/host';
+use lib 'tests/tools';
 use Environment;
 
 my $build = $ENV{BUILD} // 'build';
@@ -24,7 +24,7 @@ Environment::forget();
 sub machines
 {
     my @found;
-    for (`tests/names MACHINE`) {
+    for (`tests/tools/names MACHINE`) {
         my ($name, $model, $quirks) = /^(.*?)\t([\w-]+)(\S*)/ or next;
         push @found, [$name, join '', $model, $quirks =~ /,(?:hybrid|gp=\d+)/g];
     }
@@ -41,7 +41,7 @@ sub run
     open STDOUT, '>', $log or die "$log: $!";
     open STDERR, '>&', \*STDOUT;
     @ENV{qw(PMU SMP)} = ($pmu, $smp);
-    exec 'tests/run';
+    exec 'tests/tools/run';
 }
 
 # Names of tests that passed, of all that ran, and the last line.

@@ -8,8 +8,7 @@ use strict;
 use warnings;
 use Test::More;
 use File::Path 'make_path';
-use FindBin '$Bin';
-use lib $Bin;
+use lib 'tests/tools';
 use Environment;
 use RunLog;
 
@@ -58,12 +57,12 @@ my @quirks = qw(
 );
 
 # What the named machines are made of.
-my %made = map { (split /\t/)[0, 1] } `tests/names MACHINE`;
+my %made = map { (split /\t/)[0, 1] } `tests/tools/names MACHINE`;
 
 # Quirks that are on none of these; step and seed change what others do.
 my @nowhere = do {
     my %on = map { /^([\w-]+)/ => 1 } map { split /,/, $made{$_} // $_ } @quirks;
-    grep { !$on{$_} && !/^(?:step|seed)$/ } map { /^([\w-]+)/ } `tests/names QUIRK`;
+    grep { !$on{$_} && !/^(?:step|seed)$/ } map { /^([\w-]+)/ } `tests/tools/names QUIRK`;
 };
 
 # On those that do not run whole.
@@ -113,8 +112,8 @@ sub wrong_leaves
     return (@wrong, $n >= 45 ? () : "$n tests");
 }
 
-# Name, variables of tests/run, exit status, what the log must match; a pattern with ! must not; or
-# a sub that says what is wrong.
+# Name, variables of tests/tools/run, exit status, what the log must match; a pattern with ! must
+# not; or a sub that says what is wrong.
 my @machines = (
     ['intel-v4, 1 CPU, a period of 6 ms', "PMU=intel-v4 ARGS='tick=6000 verbose'", 0,
      none_longer_than(2, 1000)],
@@ -159,7 +158,7 @@ my @machines = (
     (map { ["payload on $_", "PMU=$_ PAYLOAD=$build/payload.elf", 0, qr/^# PASS payload$/m] }
         qw(intel-v4 amd-v2)),
     ['a payload that is none', "PAYLOAD=Makefile", 2,
-     qr/^tests\/run: PAYLOAD='Makefile' is no multiboot 1 image$/m],
+     qr/^tests\/tools\/run: PAYLOAD='Makefile' is no multiboot 1 image$/m],
     ['this kernel as its own payload',
      "PMU=intel-v4 PAYLOAD=$build/ntpmu.bin PAYLOAD_ARGS='tests=exact*'", 0,
      qr/^# PASS payload: it ended with debug-exit value 16$/m],
@@ -371,7 +370,7 @@ sub start
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', "$logs/$file.log" or die "$logs/$file.log: $!";
         open STDERR, '>&', \*STDOUT;
-        exec '/bin/sh', '-c', "$variables exec tests/run";
+        exec '/bin/sh', '-c', "$variables exec tests/tools/run";
     }
     $running{$pid} = $machine->[0];
 }

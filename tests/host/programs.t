@@ -1,13 +1,13 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # Programs of a user: the samples, and small ones that try what a program may expect. Each is built
-# by make and run by tests/run; its status and what it prints are checked. With words on the command
-# line only the programs whose name and machine have one: prove -v tests/host/programs.t
+# by make and run by tests/tools/run; its status and what it prints are checked. With words on the
+# command line only the programs whose name and machine have one: prove -v tests/host/programs.t
 # :: first.cpp
 use strict;
 use warnings;
 use Test::More;
-use lib 'tests/host';
+use lib 'tests/tools';
 use Environment;
 
 # A tree that is built for one script has the kernel for it already: PROGRAMS.
@@ -15,13 +15,13 @@ my $build = $ENV{PROGRAMS} // ($ENV{BUILD} // 'build') . '/programs';
 $ENV{WINE} //= ($ENV{BUILD} // 'build') . '/wine';
 Environment::forget();
 
-# Builds and runs; returns the status of tests/run and what the program printed.
+# Builds and runs; returns the status of tests/tools/run and what the program printed.
 sub run
 {
     my ($program, $variables) = @_;
     my $failure = Environment::make($build, "PROGRAM=$program");
     return (-1, $failure) if $failure;
-    my $all = `$variables BUILD=$build PROGRAM=$program tests/run 2>&1 </dev/null`;
+    my $all = `$variables BUILD=$build PROGRAM=$program tests/tools/run 2>&1 </dev/null`;
     my $status = $? >> 8;
     $all =~ s/.*?^# running: [^\n]*\n//ms;
     return ($status, $all);
@@ -455,7 +455,7 @@ sub bad
     open my $out, '>:raw', "$build/bad.exe" or die;
     print $out $image;
     close $out;
-    my $all = `PMU=none BUILD=$build PROGRAM=$build/bad.exe tests/run 2>&1 </dev/null`;
+    my $all = `PMU=none BUILD=$build PROGRAM=$build/bad.exe tests/tools/run 2>&1 </dev/null`;
     my $status = $? >> 8;
     $all =~ s/.*?^# running: [^\n]*\n//ms;
     ok($status == 1 && $all =~ $why && $all !~ /PANIC|no counters/, "refused: $name")

@@ -10,7 +10,7 @@ use strict;
 use warnings FATAL => 'all';
 use Test::More;
 use List::Util 'any';
-use lib 'tests/host';
+use lib 'tests/tools';
 use Environment;
 
 my ($seed, $n, $first, $build) =
@@ -34,18 +34,18 @@ sub between
 }
 sub big { return sprintf '0x%x', int(rand 2**32) << 32 | int rand 2**32 }
 
-my %vendor = ((map { /^((\w).*?)\t/ } `tests/names MODEL`),
-              (map { /^(.*?)\t(\w)/ } `tests/names MACHINE`));
+my %vendor = ((map { /^((\w).*?)\t/ } `tests/tools/names MODEL`),
+              (map { /^(.*?)\t(\w)/ } `tests/tools/names MACHINE`));
 my @names = sort keys %vendor;
 my @quirks = map { /^([\w-]+)(.*?)\t.*\t\w+, ([A-Z]+), ([A-Z]+), (\w+), (\w+),/
         ? { name => $1, form => $2, kind => $3, vendor => $4, least => $5, most => $6 } : () }
     # an instruction of a stepped machine takes as long as a thousand
-    grep { !/^step\t/ } `tests/names QUIRK`;
+    grep { !/^step\t/ } `tests/tools/names QUIRK`;
 # A folder of its own: other tests run beside this one, and each run leaves its log.
 system "mkdir -p $build/quirks && cp $build/ntpmu.bin $build/quirks";
 $ENV{BUILD} = "$build/quirks";
 my @groups = do { my %seen; grep { $_ =~ $asks_the_pmu && !$seen{$_}++ }
-                  map { /^(\w+)\./ } `LIST=1 PMU=intel-v5 tests/run` };
+                  map { /^(\w+)\./ } `LIST=1 PMU=intel-v5 tests/tools/run` };
 
 sub bits
 {
@@ -93,7 +93,7 @@ sub run
 {
     my ($pmu, $smp, $tests) = @_;
     local @ENV{qw(PMU SMP TESTS)} = ($pmu, $smp, $tests);
-    my $log = `tests/run 2>&1 </dev/null`;
+    my $log = `tests/tools/run 2>&1 </dev/null`;
     return ($? >> 8, $log);
 }
 

@@ -8,7 +8,7 @@ use warnings;
 use File::Copy;
 use File::Temp qw(tempdir);
 use Test::More;
-use lib 'tests/host';
+use lib 'tests/tools';
 use Environment;
 
 Environment::forget();
@@ -76,7 +76,7 @@ my %answers = (
 );
 for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2)) {
     my $payload = "PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=silicon";
-    my $heard = `PMU=$model $payload tests/run 2>&1 </dev/null`;
+    my $heard = `PMU=$model $payload tests/tools/run 2>&1 </dev/null`;
     my %found;
     push @{ $found{"$1: $2"} }, "$3 $4"
         while $heard =~ /^(idle|counting|stepping): (.+): vector (\w+) .* cs (\w+)/mg;

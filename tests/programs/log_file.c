@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions with log files: what is refused, a sequential and a circular file of limited size, one
- * that loses events, and one with counters and sampling intervals, for tests/host/trace.t. */
+ * that loses events, and one with counters and sampling intervals, for tests/tools/trace.t. */
 #include <stdio.h>
 #include <string.h>
 #include <windows.h>

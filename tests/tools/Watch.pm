@@ -19,12 +19,12 @@ sub start
     my ($stdin, @command) = @_;
     my $us = $$;
     my $pid = open my $stream, '-|';
-    defined $pid or die "tests/judge: cannot start $command[0]: $!\n";
+    defined $pid or die "tests/tools/judge: cannot start $command[0]: $!\n";
     return ($pid, $stream) if $pid;
     open STDIN, '<', '/dev/null' or die "no /dev/null" if !$stdin;
     syscall 157, 1, 9, 0, 0, 0 if `uname -sm` eq "Linux x86_64\n";
     getppid == $us and exec { $command[0] } @command;
-    print STDERR "tests/judge: cannot start $command[0]: $!\n";
+    print STDERR "tests/tools/judge: cannot start $command[0]: $!\n";
     exec 'false';
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # For tests of reports: whether a page is sound, and whether data keep to
-# tests/host/report-schema.json.
+# tests/tools/report-schema.json.
 package Sound;
 use strict;
 use warnings;
@@ -45,7 +45,7 @@ sub page_faults
 
 # --- The schema: as much of JSON Schema as ours uses.
 
-open my $in, '<', 'tests/host/report-schema.json' or die "tests/host/report-schema.json: $!";
+open my $in, '<', 'tests/tools/report-schema.json' or die "tests/tools/report-schema.json: $!";
 my $schema = decode_json(join '', <$in>);
 close $in;
 

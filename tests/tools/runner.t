@@ -4,7 +4,7 @@
 use strict;
 use warnings;
 use Test::More;
-use lib 'tests/host';
+use lib 'tests/tools';
 use Pretend;
 use RunLog;
 use Compress::Raw::Zlib 'crc32';
@@ -94,9 +94,10 @@ judged("0: all passed, $_->[0]", '', $results =~ s/PAUSE/$_->[1]/r, 0, qr/# PASS
 # A log that cannot be written, and one that cannot be written to its end.
 pretend($good, 'exit 33');
 like(join(' ', run_it("trap '' XFSZ; ulimit -f 0; ACCEL=tcg")),
-     qr{^0 .*^tests/run: the log \S+ ends too early: .*# PASS\n\z}ms, 'a full disk: a verdict');
+     qr{^0 .*^tests/tools/run: the log \S+ ends too early: .*# PASS\n\z}ms,
+     'a full disk: a verdict');
 like(join(' ', run_it("BUILD=$dir/log; mkdir -p \$BUILD/run.log; cp $dir/ntpmu.bin \$BUILD;")),
-     qr{^2 tests/run: cannot write the log \S+: .*\n\z}, '2: a log that cannot be written');
+     qr{^2 tests/tools/run: cannot write the log \S+: .*\n\z}, '2: a log that cannot be written');
 
 # What is reported of a log that failed.
 my ($failed, @lines) = RunLog::failures("# kernel\n$bad");
@@ -212,13 +213,13 @@ for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 
      ['GDB=70000', '1 to 65535'], ["LINUX='$dir/linux' INITRD='$dir/none'", 'not a file'],
      ['MACHINE=bochs QEMU_ARGS=-s', 'MACHINE=qemu']) {
     my ($variables, $legal) = @$_;
-    judged("2: $variables", $good, 'exit 33', 2, qr/^tests\/run: [^\n]*$legal[^\n]*\n\z/,
+    judged("2: $variables", $good, 'exit 33', 2, qr/^tests\/tools\/run: [^\n]*$legal[^\n]*\n\z/,
            $variables);
 }
 judged('2: no emulator', $good, 'exit 33', 2, qr/not installed/, 'QEMU=no-such-program');
 judged('2: no kernel', $good, 'exit 33', 2, qr/'make' builds it/, 'BUILD=no-such-folder');
 
-# Which machine: a host is a folder with the files that tests/run looks at.
+# Which machine: a host is a folder with the files that tests/tools/run looks at.
 sub host
 {
     my ($kvm, $enable_pmu, $pmu, $starts) = @_;

@@ -1,13 +1,13 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Streams of traces made by hand: the two traces that tests/trace makes of them, what our reader of
-# .etl files demands, and what tests/trace says of streams that did not come whole.
+# Streams of traces made by hand: the two traces that tests/tools/trace makes of them, what our
+# reader of .etl files demands, and what tests/tools/trace says of streams that did not come whole.
 use strict;
 use warnings;
 use Test::More;
 use Compress::Raw::Zlib 'crc32';
 use File::Path qw(make_path remove_tree);
-use lib 'tests/host';
+use lib 'tests/tools';
 use EtlReader;
 
 my $build = ($ENV{BUILD} // 'build') . '/streams';
@@ -89,7 +89,7 @@ sub split_stream
 {
     my ($bytes) = @_;
     save("$build/stream", $bytes);
-    my $output = `tests/trace split $build/stream $build/split 2>&1`;
+    my $output = `tests/tools/trace split $build/stream $build/split 2>&1`;
     return ($? >> 8, $output, grep { -e } glob "$build/split $build/split.*");
 }
 
@@ -258,7 +258,7 @@ SKIP: {
     remove_tree("$build/full");
     make_path("$build/full");
     symlink '/dev/full', "$build/full/split.etl.part" or die "$build/full: $!";
-    my $output = `tests/trace split $build/stream $build/full/split 2>&1`;
+    my $output = `tests/tools/trace split $build/stream $build/full/split 2>&1`;
     ok($? >> 8 == 99 && $output =~ /^# BROKEN trace: .*No space left/ && !-e "$build/full/split",
        'a full disk leaves no trace')
         or diag("status $?: $output");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Pictures for tests/report: SVG in the page, of numbers that the logs have and of nothing else.
-# Colours are classes, one for each log.
+# Pictures for tests/tools/report: SVG in the page, of numbers that the logs have and of nothing
+# else. Colours are classes, one for each log.
 package Picture;
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# tests/report and tests/compare: pages and JSON of logs made here, hostile ones among them, and of
-# a real run. A page is read tag by tag, and seen by Chromium.
+# tests/tools/report and tests/tools/compare: pages and JSON of logs made here, hostile ones among
+# them, and of a real run. A page is read tag by tag, and seen by Chromium.
 use strict;
 use warnings;
 use Test::More;
@@ -9,7 +9,7 @@ use Compress::Raw::Zlib 'crc32';
 use Cwd 'abs_path';
 use File::Temp 'tempdir';
 use JSON::PP;
-use lib 'tests/host';
+use lib 'tests/tools';
 use Environment;
 use RunLog;
 use Sound;
@@ -110,10 +110,10 @@ sub refused
     my ($name, $text, $says) = @_;
     my $log = file('refused.log', $text);
     file('report.html', 'old');
-    my ($status, $output) = run_it("tests/report $good $log");
+    my ($status, $output) = run_it("tests/tools/report $good $log");
     ok($status == 99 && $output =~ /refused.log is refused: $says/ && !-e "$dir/report.html",
        "refused: $name") or diag("$status: $output");
-    ($status, $output) = run_it("tests/compare $good $log");
+    ($status, $output) = run_it("tests/tools/compare $good $log");
     ok($status == 99 && $output =~ /refused.log is refused: $says/, "not compared: $name")
         or diag("$status: $output");
 }
@@ -147,9 +147,9 @@ refused('no log', join('', map { chr } 0 .. 255) x 1000, qr/there is no line/);
     is("@taken", '', 'no byte between the first line and the last can be lost or changed');
 }
 
-for (['tests/report /nowhere.log', 2], ['tests/report /', 2], ['tests/compare', 2],
-     ["tests/compare $good", 2], ["tests/compare $good /nowhere", 2],
-     ["tests/compare $good ''", 2]) {
+for (['tests/tools/report /nowhere.log', 2], ['tests/tools/report /', 2],
+     ['tests/tools/compare', 2], ["tests/tools/compare $good", 2],
+     ["tests/tools/compare $good /nowhere", 2], ["tests/tools/compare $good ''", 2]) {
     my ($status, $output) = run_it($_->[0]);
     ok($status == $_->[1] && $output =~ /^(?:usage|tests)[^\n]*\n\z/, "wrong use: $_->[0]")
         or diag("$status: $output");
@@ -168,7 +168,7 @@ sub has
 sub report
 {
     my ($name, @logs) = @_;
-    my ($status, $output) = run_it("tests/report @logs");
+    my ($status, $output) = run_it("tests/tools/report @logs");
     is("$status $output", "0 $dir/report.html, $dir/report.json\n", "$name: made");
     my ($page, $data) = (text_of('report.html'), decode_json(text_of('report.json') || '{}'));
     is_deeply([page_faults($page)], [], "$name: the page is closed and has only our tags");
@@ -281,7 +281,7 @@ END
     has($page, qr{<th>2 times</th><td>F00 BA4</td>}, 'a table of stacks');
     is_deeply([browser_faults("$dir/report.html")], [], 'a trace in Chromium');
     file('trace/cpu0', 'no trace');
-    is((run_it("tests/report $dir/trace"))[0], 99, 'one that cannot be read is refused');
+    is((run_it("tests/tools/report $dir/trace"))[0], 99, 'one that cannot be read is refused');
 }
 
 # --- QR codes. What the encoder makes is read by zbarimg: of each version the shortest text and the
@@ -289,7 +289,7 @@ END
 
 {
     my $made = system('gcc -O1 -Wall -Wextra -Werror -fsanitize=undefined -fno-sanitize-recover '
-        . "-I. -o $dir/picture tests/qr/picture.c tests/harness/qr.c");
+        . "-I. -o $dir/picture tests/tools/picture.c tests/harness/qr.c");
     is($made, 0, 'the encoder for the host');
     my @ends = (17, 32, 53, 78, 106, 134, 154, 192, 230);
     my @texts = map { substr join('', map { chr 33 + $_ * $_ % 89 } 1 .. 300), $_ % 7, $_ }
@@ -308,7 +308,7 @@ END
 sub of_code
 {
     my ($text) = @_;
-    open my $report, '-|', "tests/report --qr '$text' 2>&1" or die;
+    open my $report, '-|', "tests/tools/report --qr '$text' 2>&1" or die;
     my $output = do { local $/; <$report> // '' };
     close $report;
     return ($? >> 8, $output);
@@ -332,7 +332,7 @@ sub of_code
     is((of_code($_))[0], 99, 'refused: ' . substr $_, 0, 50)
         for $text =~ s/\+3/+2/r, $text =~ s/FAIL/PASS/r, $text =~ s/ntpmu1/ntpmu2/r,
         $text =~ s/38209:/38209/r, $text =~ s/ Microsoft Hv.*//sr, '', 'x' x 1000;
-    is((run_it('tests/report --qr'))[0], 2, 'no text');
+    is((run_it('tests/tools/report --qr'))[0], 2, 'no text');
 }
 
 # --- compare
@@ -340,7 +340,8 @@ sub of_code
 sub compared
 {
     my ($name, $a, $b, $want, @says) = @_;
-    my ($status, $output) = run_it('tests/compare ' . file('a.log', $a) . ' ' . file('b.log', $b));
+    my $files = file('a.log', $a) . ' ' . file('b.log', $b);
+    my ($status, $output) = run_it("tests/tools/compare $files");
     is($status, $want, "$name: $want");
     like($output, $_, "$name: says so") for @says;
     return $output;
@@ -376,7 +377,7 @@ SKIP: {
     delete $ENV{QEMU};
     symlink abs_path("$build/ntpmu.bin"), "$dir/ntpmu.bin" or die;
     my $groups = 'profile_picture*,tp_cost*,pmu_pmi*,hal_pmc_sets.cost,etw_rate.cost';
-    my ($status, $text) = run_it("PMU=zen3 SMP=2 TESTS='$groups' tests/run");
+    my ($status, $text) = run_it("PMU=zen3 SMP=2 TESTS='$groups' tests/tools/run");
     is($status, 0, 'a run on zen3');
     my ($page, $data) = report('that run');
     my $log = $data->{logs}[0];

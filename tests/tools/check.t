@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What can be proved about the sources and the image without running it; one line each. `make
 # check`. With words on the command line only these checks:
-# prove -v tests/host/check.t :: text includes
+# prove -v tests/tools/check.t :: text includes
 use strict;
 use warnings;
 use Test::More;
@@ -64,7 +64,7 @@ sub failure
 sub check_citations
 {
     # These name files that a user, or they, write.
-    my @documents = ((grep { !m{^tests/(?:bench|linux|host/checks\.t)$} } @texts),
+    my @documents = ((grep { !m{^tests/(?:linux|tools/(?:bench|checks\.t))$} } @texts),
                      grep { /\.md$/ } tree(qw(boot kernel hal pmu tests)));
     my %names = map { m{([^/]+)$} ? ($1 => 1) : () } tree(qw(boot kernel hal pmu tests doc));
     holds('each file that a comment or a document names is there',
@@ -84,7 +84,7 @@ sub check_pages
 sub check_commands
 {
     my %known = map { $_ => 1 } map { m{\b([A-Z][A-Z0-9_]*)=}g }
-        map { Text::first_comment($_) } grep { m{^tests/} } @scripts, glob 'tests/host/*.t';
+        map { Text::first_comment($_) } grep { m{^tests/} } @scripts, glob 'tests/*/*.t';
     for (Text::lines('Makefile')) {
         $known{$1} = 1 while /\$\(([A-Z]+(?:_[A-Z]+)*)\b/g;
         next if !/^((?:[a-z][a-z-]* ?)+):(?!=)/;
@@ -117,7 +117,7 @@ sub check_journeys
 # grep and gdb can tell names apart that have a noun. A program of a few files has its own.
 sub check_names
 {
-    my $programs = qr{^tests/(?:programs|samples|payload|fuzz|pe|firmware|libpfm|qr)/};
+    my $programs = qr{^tests/(?:programs|samples|payload|fuzz|pe|firmware|libpfm|tools)/};
     my %files;
     for my $file (grep { /\.[ch]$/ && !/$programs/ } @sources) {
         push @{ $files{$_} }, $file for Text::static_functions($file);
@@ -164,7 +164,7 @@ sub check_facts
 # the compiler's own
 my $freestanding = qr{^(std(int|int-gcc|bool|def|arg|align|noreturn)|limits|float|x86intrin)\.h$};
 # Theirs are mingw-w64's headers, or the host's.
-my $hosted = qr{^(kernel/user|tests/(samples|programs|ring3/include|pe|qr|fuzz))/};
+my $hosted = qr{^(kernel/user|tests/(samples|programs|ring3/include|pe|tools|fuzz))/};
 # What ring 3 may include of the kernel's folders.
 my $for_ring3 = qr{^kernel/(user/.*|nt/\w+|image/pe|base/(layout|string|print|rdpmc))\.h$};
 
@@ -268,10 +268,10 @@ sub check_routines
           grep { !$called{ $other{$_} // $_ } } @routines, @functions);
 }
 
-# Structures, constants and exports that both know; tests/host/headers names the exceptions.
+# Structures, constants and exports that both know; tests/tools/headers names the exceptions.
 sub check_headers
 {
-    holds("Windows' names mean what they mean to mingw-w64", failure('tests/host/headers'));
+    holds("Windows' names mean what they mean to mingw-w64", failure('tests/tools/headers'));
 }
 
 # An IPI by MSR may overtake the stores that it is sent for: MFENCE; LFENCE stand in front of the
@@ -309,11 +309,11 @@ sub check_size
 sub check_contract
 {
     my $count = 0;
-    my @wrong = Contract::faults("LIST=1 BUILD=$gcc tests/run", \$count);
+    my @wrong = Contract::faults("LIST=1 BUILD=$gcc tests/tools/run", \$count);
     holds("contract: $count ids, each with its tests or the reason why not", @wrong);
 }
 
-# tests/host/mutants.t runs seldom, by a sample: what each line of its tables changes must still
+# tests/tools/mutants.t runs seldom, by a sample: what each line of its tables changes must still
 # stand in the source, once, and its clause in the contract. Each clause that names tests has one.
 sub check_mutants
 {
@@ -325,7 +325,7 @@ sub check_mutants
     for (@mutants) {
         my ($name, $clause, undef, $file, $from, undef, undef, $part) = @$_;
         push @wrong, "$name: the contract has no tests of clause $clause"
-            if !$known{$clause} && !($clause =~ /\.t$/ && -e "tests/host/$clause");
+            if !$known{$clause} && !($clause =~ /\.t$/ && (glob "tests/*/$clause")[0]);
         $has{$clause}++;
         my $pattern = Mutants::pattern($from);
         my $times = () = join('', Text::lines($file)) =~ /$pattern/g;

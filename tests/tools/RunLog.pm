@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# A log of a run, read for tests/report and tests/compare: machine, PMU, results and what was
-# measured. A log that did not come whole, or that contradicts itself, is refused with the reason.
-# tests/host/report-schema.json describes the result.
+# A log of a run, read for tests/tools/report and tests/tools/compare: machine, PMU, results and
+# what was measured. A log that did not come whole, or that contradicts itself, is refused with the
+# reason. tests/tools/report-schema.json describes the result.
 package RunLog;
 use strict;
 use warnings;
@@ -11,7 +11,7 @@ use Stream;
 use constant SIZE_MAX => 16 << 20;
 use constant { NUMBER => qr/\d{1,15}/, SIGNED => qr/-?\d{1,15}/ };
 
-# What tests/judge adds below the kernel's last line.
+# What tests/tools/judge adds below the kernel's last line.
 my $judged = qr/^# (PASS|FAIL|NONE|CRASH|HANG|BROKEN)\b(?!.* \[\d+ bytes, crc32)/;
 
 # The lines of a file, fit to be shown; or nothing and why not.

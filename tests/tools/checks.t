@@ -9,7 +9,7 @@ use Cwd 'getcwd';
 use File::Basename 'dirname';
 use File::Path 'make_path';
 use File::Temp 'tempdir';
-use lib 'tests/host';
+use lib 'tests/tools';
 use Contract;
 use Environment;
 
@@ -81,9 +81,9 @@ sub make_tree
     c_file('kernel/base/rdpmc.h', "#define RDPMC_FIXED (1u << 30)\n");
     c_file('kernel/nt/nt_thread_profiling.h', "#define ALL (1 << MAX_HW_COUNTERS)\n");
     c_file('kernel/base/insn.c', "int a = b == 0x2e;\nint c = sib >> 3;\n");
-    script('tests/names', "cat pmu/virt/names.def\n");
+    script('tests/tools/names', "cat pmu/virt/names.def\n");
     file('kernel/README.md', "hal/hal.c `hal_begin`.\n");
-    script('tests/run', "cat tests/list\n");
+    script('tests/tools/run', "cat tests/list\n");
     list(@list);
     contract(@contract);
     mutants(@mutants);
@@ -107,7 +107,7 @@ sub code
 sub said
 {
     my (@checks) = @_;
-    my $all = `cd $dir && perl $here/tests/host/check.t @checks 2>&1 </dev/null`;
+    my $all = `cd $dir && perl $here/tests/tools/check.t @checks 2>&1 </dev/null`;
     return ($? >> 8, $all);
 }
 

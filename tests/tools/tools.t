@@ -6,7 +6,7 @@
 use strict;
 use warnings;
 use Test::More;
-use lib 'tests/host';
+use lib 'tests/tools';
 use Mutants;
 use Pretend;
 
@@ -17,7 +17,7 @@ my $mixed = "\n# kernel\nTAP version 13\n1..5\nok 1 - a.one\n# remark\n"
 pretend($mixed, 'exit 35');
 my (undef, $output) = run_it('ACCEL=tcg');
 like($output, qr/\Q$mixed\E\z/, 'a pipe gets the stream as it came');
-$output = `TERM=xterm NO_COLOR= ACCEL=tcg script -qec tests/run /dev/null 2>&1 </dev/null`;
+$output = `TERM=xterm NO_COLOR= ACCEL=tcg script -qec tests/tools/run /dev/null 2>&1 </dev/null`;
 like($output, qr/\e\[31mnot ok 3 - a\.three\e\[0m/, 'on a terminal a failure is red');
 my $plain = $output =~ s/\r\n/\n/gr =~ s/[^\n]*\r\e\[K//gr =~ s/\e\[\d*m//gr;
 like($plain, qr/\A# machine: .*\n\Q@{[<<'END']}\E\z/, 'groups, failures in full, skips by reason');
@@ -45,9 +45,9 @@ sub process
 }
 
 pretend($two, "echo \$\$ > $dir/pid; exec sleep 60");
-file("$dir/one.t", "#!/bin/sh\nACCEL=tcg tests/run > /dev/null\n", 0755);
-for (['', 'ACCEL=tcg TIMEOUT=1 exec tests/run'], ['INT', 'ACCEL=tcg exec tests/run'],
-     ['KILL', 'ACCEL=tcg exec tests/run'], ['TERM', "exec prove $dir/one.t"]) {
+file("$dir/one.t", "#!/bin/sh\nACCEL=tcg tests/tools/run > /dev/null\n", 0755);
+for (['', 'ACCEL=tcg TIMEOUT=1 exec tests/tools/run'], ['INT', 'ACCEL=tcg exec tests/tools/run'],
+     ['KILL', 'ACCEL=tcg exec tests/tools/run'], ['TERM', "exec prove $dir/one.t"]) {
     my ($signal, $command) = @$_;
     unlink "$dir/pid";
     my $pid = fork // die;

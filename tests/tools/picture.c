@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests/host/report.t, on the host: the QR code of its argument as a picture (PBM), four pixels
- * a module. */
+/* For tests/tools/report.t, on the host: the QR code of its argument as a picture (PBM), four
+ * pixels a module. */
 #include "tests/harness/qr.h"
 #include <stdio.h>
 

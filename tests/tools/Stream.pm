@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The stream of results that a machine sends: TAP, the totals, a verdict with length and checksum.
-# Takes it line by line, says where it contradicts itself, and keeps the results. tests/judge reads
-# a machine with it, tests/host/RunLog.pm a log.
+# Takes it line by line, says where it contradicts itself, and keeps the results. tests/tools/judge
+# reads a machine with it, tests/tools/RunLog.pm a log.
 package Stream;
 use strict;
 use warnings;

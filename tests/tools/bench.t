@@ -7,7 +7,7 @@ use warnings;
 use Test::More;
 use File::Temp 'tempdir';
 use JSON::PP;
-use lib 'tests/host';
+use lib 'tests/tools';
 use Environment;
 
 Environment::forget(qw(OP CODE INIT FILE EVENTS RING UNROLL LOOP RUNS WARMUP FENCE));
@@ -18,7 +18,8 @@ my $build = $ENV{BUILD} // 'build';
 sub bench
 {
     my ($words, @snippets) = @_;
-    my $said = `$words tests/bench @{[map { "'$_'" } grep { !/^OP / } @snippets]} 2>&1 </dev/null`;
+    my $quoted = join ' ', map { "'$_'" } grep { !/^OP / } @snippets;
+    my $said = `$words tests/tools/bench $quoted 2>&1 </dev/null`;
     my $status = $? >> 8;
     $said =~ s/.*?^# running: [^\n]*\n//ms;
     return ($status, $said);
@@ -123,7 +124,7 @@ refused('RING=1', qr/RING='1' is not one of: 0 3/, 'nop');
 refused('UNROLL=0', qr/UNROLL='0' is not one of: 1 to/, 'nop');
 refused('ASSEMBLE=1', qr/says what to measure/);
 refused('ACCEL=x OP="shl r32, cl"', qr/ACCEL='x' is not one of/);
-is(scalar `ASSEMBLE=1 CODE=nop tests/bench`, "$build/bench/snippet0.bench\n",
+is(scalar `ASSEMBLE=1 CODE=nop tests/tools/bench`, "$build/bench/snippet0.bench\n",
    'ASSEMBLE: its name only');
 like(`cat $build/bench/snippet1.once.asm`,
      qr/^shl eax, cl\nshl edx, cl\nshl ebx, cl\nshl r8d, cl\n/m,
@@ -135,16 +136,16 @@ like(`cat $build/bench/snippet1.once.asm`,
 sub costs
 {
     my ($words) = @_;
-    my $said = `$words tests/bench 2>&1 </dev/null`;
+    my $said = `$words tests/tools/bench 2>&1 </dev/null`;
     return ($? >> 8, $said);
 }
 
 sub json { open my $in, '<', $_[0] or return {}; local $/; return decode_json(<$in>) }
 
-my $baseline = json('tests/baseline.json');
+my $baseline = json('tests/tools/baseline.json');
 for my $model (qw(intel-v5 amd-v2)) {
     my ($status, $said) = costs("PMU=$model");
-    ok($status == 0 && $said =~ /^# nothing costs more than in tests.baseline.json$/m,
+    ok($status == 0 && $said =~ /^# nothing costs more than in \S*baseline\.json$/m,
        "costs, $model: no growth")
         or diag(grep { /^(?:# |not ok)/ } split /^/, $said);
     my $found = json("$build/bench.json");

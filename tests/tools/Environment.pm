@@ -9,7 +9,7 @@ my @VARIABLES = qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIME
     QUICK QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM PROGRAM_ARGS DRIVER BENCH PAYLOAD PAYLOAD_ARGS
     PAYLOAD_MODULES LINUX INITRD CMDLINE);
 
-# Deletes the variables of make and of tests/run, and these.
+# Deletes the variables of make and of tests/tools/run, and these.
 sub forget { delete @ENV{ @VARIABLES, @_ } }
 
 # Another build begins with these parts, which are the same there: make makes only the rest.

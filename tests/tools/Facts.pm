@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Facts that stand in one place, for tests/host/check.t.
+# Facts that stand in one place, for tests/tools/check.t.
 package Facts;
 use strict;
 use warnings;
@@ -14,7 +14,7 @@ our @FACTS = (
     ['all elements of a configuration', 'kernel/nt/nt_thread_profiling.h', qr/<< MAX_HW_COUNTERS/],
     ['prefixes of instructions', 'kernel/base/insn.c', qr/case 0x2e:|\bb == 0x2e\b/],
     ['registers of a SIB byte', 'kernel/base/insn.c', qr/\b(?:sib|byte) >> 3\b/],
-    ['names of models, machines and quirks', 'tests/names',
+    ['names of models, machines and quirks', 'tests/tools/names',
      qr{^[^#\n]*virt/(?:names\.def|models\.c|quirk\.c)}m],
 );
 
@@ -23,7 +23,7 @@ sub faults
 {
     my (@wrong, %found);
     for my $file (@_) {
-        next if $file =~ m{/mutants/|/host/(?:checks\.t|Facts\.pm)$|\.md$};
+        next if $file =~ m{/mutants/|/tools/(?:checks\.t|Facts\.pm)$|\.md$};
         my $text = join '', Text::lines($file);
         for (@FACTS) {
             my ($fact, $home, $pattern, $also) = @$_;

@@ -6,7 +6,7 @@
 #
 # `make mutants`: those by hand, tests/mutants/*, one for each clause of tests/contract.md, which
 # the clause's own tests must notice. Words on the command line: only those whose name, clause or
-# file has one: prove -v tests/host/mutants.t :: status width.
+# file has one: prove -v tests/tools/mutants.t :: status width.
 #
 # `make mutants N=60 ROOM=kernel/ke`: so many lines, changed by the operators of Mutants.pm. The
 # tests of the line's room look first, then all. What no test noticed is listed at the end, with the
@@ -15,16 +15,17 @@
 # QUICK=1: of the machines only the first looks with all tests, and no script: what it leaves is for
 # a person to judge. SAMPLE=30: 20 by hand, 10 generated, as quick.
 #
-# A row by hand: what is broken; the clause, or a script of tests/host where no test of the kernel
-# can see it; the machine: a model, then variables of tests/run; the file, by its name alone; the
-# text, which stands there once; what it becomes; 'crash' where no test can outlive it, or it hangs;
-# of a header, the source of the tests that alone is built again (if not all that include it). A
-# row of tests/mutants/equivalent, which nothing can notice: file, text before, text after, why.
+# A row by hand: what is broken; the clause, or a script of the host where no test of the kernel
+# can see it; the machine: a model, then variables of tests/tools/run; the file, by its name alone;
+# the text, which stands there once; what it becomes; 'crash' where no test can outlive it, or it
+# hangs; of a header, the source of the tests that alone is built again (if not all that include
+# it). A row of tests/mutants/equivalent, which nothing can notice: file, text before, text after,
+# why.
 use strict;
 use warnings;
 use Test::More;
 use File::Path 'make_path';
-use lib 'tests/host';
+use lib 'tests/tools';
 use Environment;
 use Contract;
 use Mutants;
@@ -114,7 +115,7 @@ sub said
 sub ask
 {
     my ($folder, $tests, $machine) = @_;
-    my $log = said($folder, "$machine TESTS='$tests' tests/run", qr/^not ok/);
+    my $log = said($folder, "$machine TESTS='$tests' tests/tools/run", qr/^not ok/);
     return "noticed: $1" if $log =~ /^not ok \d+ - (\S+)/m;
     return "noticed: $1" if $machine =~ /SMP=4$/ && $log =~ /^(# smp: .*)/m; # matrix.t wants none
     my ($last) = $log =~ /\n# ((?:PASS|FAIL|NONE|CRASH|HANG|BROKEN).*)\s*\z/;
@@ -126,7 +127,7 @@ sub ask
 sub ask_script
 {
     my ($folder, $script) = @_;
-    my $log = said($folder, "PROGRAMS=$build perl tests/host/$script", qr/^not ok/);
+    my $log = said($folder, "PROGRAMS=$build perl tests/*/$script", qr/^not ok/);
     return $log =~ /^not ok \d+ - (.*)/m ? "noticed: $script: $1" : 'unnoticed';
 }
 

@@ -6,7 +6,7 @@ use strict;
 use warnings;
 use Test::More;
 use File::Path 'make_path';
-use lib 'tests/host';
+use lib 'tests/tools';
 use Environment;
 use EtlReader;
 use Text;
@@ -15,7 +15,7 @@ use Text;
 my $build = $ENV{PROGRAMS} // ($ENV{BUILD} // 'build') . '/traces';
 Environment::forget(qw(EVENTS COUNTERS STACKS BRANCHES));
 
-# Programs are built once, and each image kept where tests/trace looks for it; a driver, too.
+# Programs are built once, and each image kept where tests/tools/trace looks for it; a driver, too.
 sub built
 {
     my ($program, $what) = (@_, 'PROGRAM');
@@ -40,7 +40,7 @@ sub trace
 {
     my ($program, $variables) = @_;
     my ($folder) = $program =~ /BUILD=(\S+)/;
-    my $output = `TIMEOUT=600 $program $variables tests/trace 2>&1 </dev/null`;
+    my $output = `TIMEOUT=600 $program $variables tests/tools/trace 2>&1 </dev/null`;
     my $status = $? >> 8;
     my @events = -d "$folder/trace"
         ? `babeltrace2 --no-delta --clock-cycles $folder/trace 2>$folder/errors` : ();
@@ -344,10 +344,10 @@ my $switches = built('tests/programs/switches.c');
 ($folder) = $switches =~ /BUILD=(\S+)/;
 my $traced = "ARGS='trace=cswitch pmc=instructions,cycles,instructions:u,cycles:u' "
     . "QEMU_ARGS='-serial file:$folder/stream' PROGRAM_ARGS=$seconds";
-my $ran = `TIMEOUT=600 PMU=intel-v5 SMP=4 $switches $traced tests/run 2>&1 </dev/null`;
+my $ran = `TIMEOUT=600 PMU=intel-v5 SMP=4 $switches $traced tests/tools/run 2>&1 </dev/null`;
 my $ended = $? >> 8;
 my ($user, $system) = (times)[2, 3];
-my $told = `tests/trace split $folder/stream $folder/many 2>&1`;
+my $told = `tests/tools/trace split $folder/stream $folder/many 2>&1`;
 my $took = sprintf '%.2f', (times)[2] + (times)[3] - $user - $system;
 my $many = eval { EtlReader::read_file("$folder/many.etl") };
 my %switches_of;
@@ -397,7 +397,7 @@ refused_trace('PMU=intel-v1 EVENTS=pmc COUNTERS=instructions,cycles',
 # branches make the virtual PMU step
 my ($hung) = trace($threads, 'TIMEOUT=1 PMU=intel-v2 EVENTS=cswitch COUNTERS=branches');
 is($hung, 124, 'a program that does not end in time leaves no trace');
-my $one_port = `$threads PMU=none ARGS=trace=cswitch tests/run 2>&1 </dev/null`;
+my $one_port = `$threads PMU=none ARGS=trace=cswitch tests/tools/run 2>&1 </dev/null`;
 like($one_port, qr/^# FAIL trace: there is no second serial port$/m,
      'refused: a machine with one serial port');
 done_testing;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The page that tests/report makes of logs: one file, no script, nothing from a network. Everything
-# that comes from a log passes through Picture::escape.
+# The page that tests/tools/report makes of logs: one file, no script, nothing from a network.
+# Everything that comes from a log passes through Picture::escape.
 package Page;
 use strict;
 use warnings;

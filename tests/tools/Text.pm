@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What is wrong with a file of ours as a text, for tests/host/check.t.
+# What is wrong with a file of ours as a text, for tests/tools/check.t.
 package Text;
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# An emulator that is none: tests/run starts it, and it prints what a test wants. For the tests of
-# the runner; its files are in a folder of its own, $dir.
+# An emulator that is none: tests/tools/run starts it, and it prints what a test wants. For the
+# tests of the runner; its files are in a folder of its own, $dir.
 package Pretend;
 use strict;
 use warnings;
@@ -52,7 +52,7 @@ SCRIPT
 sub run_it
 {
     my ($variables) = @_;
-    my $output = `$variables tests/run 2>&1 </dev/null`;
+    my $output = `$variables tests/tools/run 2>&1 </dev/null`;
     return ($? >> 8, $output);
 }
 
