@@ -141,14 +141,14 @@ $(BUILD)/linux.bin: tests/payload/linux.asm
 	$(call SAY,AS)nasm -f bin -w+all -Werror -o $@ $<
 
 # Firmware as bad as it can be, for FIRMWARE=; it starts the kernel.
-$(BUILD)/firmware.elf: tests/firmware/firmware.ld tests/firmware/main.c tests/firmware/start.asm
-	@mkdir -p $(@D)/tests/firmware
+$(BUILD)/firmware.elf: $(addprefix tests/machines/firmware/,firmware.ld main.c start.asm)
+	@mkdir -p $(@D)/$(<D)
 	$(call SAY,AS)nasm -f elf32 -w+all -Werror \
-	    -o $(BUILD)/tests/firmware/start.o tests/firmware/start.asm
+	    -o $(BUILD)/$(<D)/start.o $(<D)/start.asm
 	$(call SAY,CC)$(CC) -m32 -std=gnu11 -O2 -ffreestanding -fno-pic -fno-stack-protector \
-	    -mgeneral-regs-only $(TEXT_FLAGS) -c -o $(BUILD)/tests/firmware/main.o tests/firmware/main.c
+	    -mgeneral-regs-only $(TEXT_FLAGS) -c -o $(BUILD)/$(<D)/main.o $(<D)/main.c
 	$(Q)ld -m elf_i386 -T $< --build-id=none -z noexecstack -o $@ \
-	    $(BUILD)/tests/firmware/start.o $(BUILD)/tests/firmware/main.o
+	    $(BUILD)/$(<D)/start.o $(BUILD)/$(<D)/main.o
 
 # Compiled each time, as the program; of the source that is called so.
 SOURCES_OF = $(subst +, ,$(foreach d,$(DRIVER_SOURCES),\
@@ -327,7 +327,7 @@ test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	    echo 'make test: some test failed: see above'; }; exit $$status
 
 quirks: all
-	N=$(or $(N),1000) tests/host/quirks.t
+	N=$(or $(N),1000) tests/machines/quirks.t
 
 # COUNT mutated copies of a program, and as many of a driver, by SEED: the loader of images refuses
 # or runs them. A thousand times as many by the loader alone, on the host.
@@ -342,7 +342,7 @@ fuzz-images:
 
 # A million calls of services from ring 3, by SEED, and some of all exports of the libraries.
 fuzz: all
-	@BUILD=$(BUILD) tests/host/fuzz-services
+	@BUILD=$(BUILD) tests/machines/fuzz-services
 
 # A million hostile guests of the virtual PMU, on the host, by SEED.
 fuzz-guest:
@@ -353,10 +353,10 @@ mutants: all $(PAYLOADS)
 
 # Rounds of the same runs on a busy host: N=10 LOAD=2.
 soak: all
-	@N='$(or $(N),10)' LOAD='$(or $(LOAD),2)' BUILD='$(BUILD)' tests/host/soak
+	@N='$(or $(N),10)' LOAD='$(or $(LOAD),2)' BUILD='$(BUILD)' tests/machines/soak
 
 machines: all
-	$(PROVE) -v tests/host/machines.t
+	$(PROVE) -v tests/machines/machines.t
 
 check:
 	$(PROVE) -v tests/tools/check.t

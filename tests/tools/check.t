@@ -117,7 +117,7 @@ sub check_journeys
 # grep and gdb can tell names apart that have a noun. A program of a few files has its own.
 sub check_names
 {
-    my $programs = qr{^tests/(?:programs|samples|payload|fuzz|pe|firmware|libpfm|tools)/};
+    my $programs = qr{^tests/(?:programs|samples|payload|fuzz|pe|machines|libpfm|tools)/};
     my %files;
     for my $file (grep { /\.[ch]$/ && !/$programs/ } @sources) {
         push @{ $files{$_} }, $file for Text::static_functions($file);

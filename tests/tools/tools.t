@@ -63,8 +63,9 @@ $ENV{ACCEL} = 'tcg';
 file("$dir/good", $good);
 file("$dir/bad", $good =~ s/ok 2/not ok 2/r =~ s/3 passed, 0/2 passed, 1/r =~ s/PASS/FAIL/r);
 pretend('', "case \"\$*\" in *phase=2*) cat $dir/bad; exit 35 ;; esac; cat $dir/good; exit 33");
-like(scalar `LOAD=0 N=1 tests/host/soak`, qr/\A# soak: 2 runs, 0 of them .*\n\z/, 'soak: the same');
-like(scalar `LOAD=0 N=2 tests/host/soak`, qr/^    > not ok 2 - a\.two\n.*^# soak: 4 runs, 2 of/ms,
+my $soak = 'tests/machines/soak';
+like(scalar `LOAD=0 N=1 $soak`, qr/\A# soak: 2 runs, 0 of them .*\n\z/, 'soak: the same');
+like(scalar `LOAD=0 N=2 $soak`, qr/^    > not ok 2 - a\.two\n.*^# soak: 4 runs, 2 of/ms,
      'soak: another');
 
 my @help = split /\n/, `make -s help`;

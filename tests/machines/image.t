@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The image that `make iso` makes: what is in it, and what was promised of it. tests/host/boot.t
+# The image that `make iso` makes: what is in it, and what was promised of it. tests/machines/boot.t
 # starts machines of every kind from it.
 use strict;
 use warnings FATAL => 'all';

@@ -5,7 +5,7 @@
 # measured of the machine, or a quirk's name where only that can tell. But the kernel must not
 # panic, no test be killed or hang, and none fail because of what another left: it fails alone too.
 # A line of a machine that did otherwise repeats it:
-#     SEED=1 N=20 tests/host/quirks.t        FIRST=7 N=1 for the seventh alone
+#     SEED=1 N=20 tests/machines/quirks.t        FIRST=7 N=1 for the seventh alone
 use strict;
 use warnings FATAL => 'all';
 use Test::More;

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # The image that `make iso` makes: machines of every kind start from it, and what their screens show
-# is read back from screen dumps. tests/host/image.t looks at what is in it. Two machines run at a
-# time (JOBS=2); their files stay in build/boot-tests. Words on the command line choose:
-# prove tests/host/boot.t :: UEFI
+# is read back from screen dumps. tests/machines/image.t looks at what is in it. Two machines run at
+# a time (JOBS=2); their files stay in build/boot-tests. Words on the command line choose:
+# prove tests/machines/boot.t :: UEFI
 #
 # The machines count instructions (-icount): however busy the host, their time is their own. 4 ns
 # for each are enough to wait for firmware, and few enough for the kernel's time limits.

@@ -4,7 +4,7 @@
 # tests ran, and of those that pass on the ideal model which the machine is made of how many still
 # run: 95 % at least. `make machines`; two at a time (JOBS=2), an hour; SMP=1 only those. Logs stay
 # in build/machines. With words on the command line only those of these names: prove -v
-# tests/host/machines.t :: haswell zen3
+# tests/machines/machines.t :: haswell zen3
 use strict;
 use warnings;
 use Test::More;

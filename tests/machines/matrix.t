@@ -3,7 +3,7 @@
 # The matrix of machines, one line each; two run at a time (JOBS=2). Logs stay in build/logs;
 # `times` there says how many seconds of processor time each machine took. What failed is named once
 # more at the end. With patterns on the command line only the machines that match one:
-# prove -v tests/host/matrix.t :: NUMA '^Bochs'
+# prove -v tests/machines/matrix.t :: NUMA '^Bochs'
 use strict;
 use warnings;
 use Test::More;
