@@ -123,20 +123,20 @@ include kernel/user/windows.mk
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
 PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent suite blocks peers cpus)
-$(BUILD)/transparent.elf: $(wildcard tests/payload/probes_*.asm)
-$(BUILD)/blocks.elf: tests/payload/sequences.h
-$(PAYLOADS): $(addprefix tests/payload/,guest.inc guest.h payload.ld) kernel/base/registers.inc
-$(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c
-	@mkdir -p $(@D)/tests/payload
-	$(call SAY,AS)nasm -f elf64 -w+all -Werror -o $(BUILD)/tests/payload/$*.asm.o tests/payload/$*.asm
+$(BUILD)/transparent.elf: $(wildcard tests/guests/probes_*.asm)
+$(BUILD)/blocks.elf: tests/guests/sequences.h
+$(PAYLOADS): $(addprefix tests/guests/,guest.inc guest.h payload.ld) kernel/base/registers.inc
+$(PAYLOADS): $(BUILD)/%.elf: tests/guests/%.asm tests/guests/%.c
+	@mkdir -p $(@D)/tests/guests
+	$(call SAY,AS)nasm -f elf64 -w+all -Werror -o $(BUILD)/tests/guests/$*.asm.o tests/guests/$*.asm
 	$(call SAY,CC)$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c \
-	    -o $(BUILD)/tests/payload/$*.o tests/payload/$*.c
-	$(Q)ld -n -T tests/payload/payload.ld --build-id=none -z noexecstack -o $@.64 \
-	    $(BUILD)/tests/payload/$*.asm.o $(BUILD)/tests/payload/$*.o
+	    -o $(BUILD)/tests/guests/$*.o tests/guests/$*.c
+	$(Q)ld -n -T tests/guests/payload.ld --build-id=none -z noexecstack -o $@.64 \
+	    $(BUILD)/tests/guests/$*.asm.o $(BUILD)/tests/guests/$*.o
 	$(Q)objcopy -O elf32-i386 --strip-debug $@.64 $@
 
 # What a loader takes for a Linux kernel, for LINUX=.
-$(BUILD)/linux.bin: tests/payload/linux.asm
+$(BUILD)/linux.bin: tests/guests/linux.asm
 	@mkdir -p $(@D)
 	$(call SAY,AS)nasm -f bin -w+all -Werror -o $@ $<
 
@@ -234,7 +234,7 @@ help-all:
 	@echo 'Variables of make bench:'
 	$(call VARIABLES,tests/tools/bench)
 	@echo 'Variables of make linux:'
-	$(call VARIABLES,tests/linux)
+	$(call VARIABLES,tests/guests/linux)
 
 # Done above, before anything looks for what it installs.
 deps: ; @:
@@ -281,11 +281,11 @@ pmcsources: all
 # COMMANDS are the guest's shell's: make expands nothing in them, but $$ is $ as everywhere here.
 linux: override export COMMANDS := $(subst $$$$,$$,$(value COMMANDS))
 linux: all
-	@tests/linux
+	@tests/guests/linux
 
 # All images of a built kvm-unit-tests, in DIR, with and without the virtual PMU.
 suite: all
-	@BUILD=$(BUILD) tests/suite
+	@BUILD=$(BUILD) tests/guests/suite
 
 # Of logs of runs; LOG and A, B are files.
 report: all
@@ -346,7 +346,7 @@ fuzz: all
 
 # A million hostile guests of the virtual PMU, on the host, by SEED.
 fuzz-guest:
-	@BUILD=$(BUILD) tests/host/fuzz-guest
+	@BUILD=$(BUILD) tests/guests/fuzz-guest
 
 mutants: all $(PAYLOADS)
 	$(PROVE) -v tests/tools/mutants.t

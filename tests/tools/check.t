@@ -64,7 +64,7 @@ sub failure
 sub check_citations
 {
     # These name files that a user, or they, write.
-    my @documents = ((grep { !m{^tests/(?:linux|tools/(?:bench|checks\.t))$} } @texts),
+    my @documents = ((grep { !m{^tests/(?:guests/linux|tools/(?:bench|checks\.t))$} } @texts),
                      grep { /\.md$/ } tree(qw(boot kernel hal pmu tests)));
     my %names = map { m{([^/]+)$} ? ($1 => 1) : () } tree(qw(boot kernel hal pmu tests doc));
     holds('each file that a comment or a document names is there',
@@ -117,7 +117,7 @@ sub check_journeys
 # grep and gdb can tell names apart that have a noun. A program of a few files has its own.
 sub check_names
 {
-    my $programs = qr{^tests/(?:programs|samples|payload|fuzz|pe|machines|libpfm|tools)/};
+    my $programs = qr{^tests/(?:programs|samples|guests|pe|machines|libpfm|tools)/};
     my %files;
     for my $file (grep { /\.[ch]$/ && !/$programs/ } @sources) {
         push @{ $files{$_} }, $file for Text::static_functions($file);
@@ -164,7 +164,7 @@ sub check_facts
 # the compiler's own
 my $freestanding = qr{^(std(int|int-gcc|bool|def|arg|align|noreturn)|limits|float|x86intrin)\.h$};
 # Theirs are mingw-w64's headers, or the host's.
-my $hosted = qr{^(kernel/user|tests/(samples|programs|ring3/include|pe|tools|fuzz))/};
+my $hosted = qr{^(kernel/user|tests/(samples|programs|ring3/include|pe|tools|guests/fuzz))/};
 # What ring 3 may include of the kernel's folders.
 my $for_ring3 = qr{^kernel/(user/.*|nt/\w+|image/pe|base/(layout|string|print|rdpmc))\.h$};
 

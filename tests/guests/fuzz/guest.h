@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* The guest of tests/guests/fuzz/guest.c: its one CPU, and what is drawn for it. */
+#pragma once
+#include "pmu/virt/guest.h"
+#include "pmu/virt/vcpu.h"
+
+extern struct vcpu *v;
+/* An address, often one that is mapped; a mode of the processor, with page tables; registers of the
+ * PMU. */
+uint64_t guest_some_address(void);
+void guest_make_mode(void);
+void guest_make_pmu(void);
+/* One case each. */
+void guest_try_exit(void);
+void guest_try_counting(void);
+void guest_try_block(void);
+void guest_try_words(void);

@@ -1,0 +1,84 @@
+; SPDX-License-Identifier: MIT
+; A foreign kernel in small. It runs none of ntpmu's code, so that it sees the virtual PMU as a
+; stranger does.
+%include "tests/guests/guest.inc"
+
+; void gate_loop(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops): between the two WRMSRs,
+; the first counted and the second not, 2 * loops + 4 instructions
+global gate_loop
+gate_loop:
+    mov r8, rcx
+    mov r9, rdx
+    mov ecx, edi
+    write_msr rsi
+.again:
+    dec r8
+    jnz .again
+    write_msr r9
+    ret
+
+; void gate_pauses(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops): the same with a PAUSE
+; in each iteration: 3 * loops + 4
+global gate_pauses
+gate_pauses:
+    mov r8, rcx
+    mov r9, rdx
+    mov ecx, edi
+    write_msr rsi
+.again:
+    dec r8
+    pause
+    jnz .again
+    write_msr r9
+    ret
+
+; void gate_halt(uint32_t msr, uint64_t on, uint64_t off): the same around STI; HLT, woken by an
+; interrupt
+global gate_halt
+gate_halt:
+    mov r9, rdx
+    mov ecx, edi
+    write_msr rsi
+    sti
+    hlt
+    cli
+    write_msr r9
+    ret
+
+; void gate_code(uint32_t msr, uint64_t on, uint64_t off, const void *code): the same around a call
+; of code that was copied there, fills the next page, and has 5 instructions: 11
+global gate_code, filling, filling_end
+gate_code:
+    mov r8, rcx
+    mov r9, rdx
+    mov r10d, edi
+    mov ecx, edi
+    write_msr rsi
+    call r8
+    mov ecx, r10d
+    write_msr r9
+    ret
+section .data                           ; not on a page of code
+filling:
+    lea rdi, [r8 + 4096]
+    mov ecx, 4096
+    mov eax, 0x5a
+    rep stosb
+    ret
+filling_end:
+section .text
+
+; void run_user(uint64_t loops): 2 * loops + 1 instructions in ring 3, the last one a SYSCALL
+global run_user, user_loop, recover
+run_user:
+    enter
+    push UDATA
+    push probe_stack_top
+    push 0x202
+    push U64
+    push user_loop
+    iretq
+user_loop:
+    dec rdi
+    jnz user_loop
+    syscall                             ; to recover

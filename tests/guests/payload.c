@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/* The virtual PMU as a foreign kernel sees it. Its own tables, handlers and drivers; nothing of
+ * ntpmu's. It reports as TAP on COM1 and ends through isa-debug-exit. What the PMU is, it takes
+ * from CPUID. */
+#include "tests/guests/guest.h"
+
+/* What one vendor calls things. */
+struct pmu {
+    uint32_t select, counter, stride, gate, status, clear;
+    uint64_t instructions; /* event select: retired instructions, EN */
+    unsigned counters, width;
+    bool fixed, masks_lvt;
+};
+
+uint64_t try_rdpmc(uint32_t selector, uint64_t *value);
+void gate_loop(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops);
+void gate_pauses(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops);
+extern uint64_t pml4[];
+extern const uint8_t filling[], filling_end[];
+void gate_code(uint32_t msr, uint64_t on, uint64_t off, const void *code);
+void gate_halt(uint32_t msr, uint64_t on, uint64_t off);
+void run_user(uint64_t loops);
+extern const uint8_t user_loop[];
+void recover(void);
+
+#define USER (1u << 16)
+#define KERNEL (1u << 17)
+#define INT (1u << 20)
+#define EN (1u << 22)
+#define PMI_VECTOR 0x60
+#define TIMER_VECTOR 0x40
+
+static struct pmu pmu;
+static volatile unsigned interrupts, ticks;
+static volatile uint64_t hit_rip;
+static unsigned number, failures;
+
+/* --- Output. --- */
+
+static void say_number(uint64_t v)
+{
+    char digits[24];
+    unsigned n = sizeof digits;
+    digits[--n] = 0;
+    do
+        digits[--n] = (char)('0' + v % 10);
+    while (v /= 10);
+    say(digits + n);
+}
+
+static void check_that(const char *name, uint64_t found, uint64_t wanted)
+{
+    number++;
+    if (found != wanted) {
+        failures++;
+        say("# found ");
+        say_number(found);
+        say(", want ");
+        say_number(wanted);
+        say("\nnot ");
+    }
+    say("ok ");
+    say_number(number);
+    say(" - payload: ");
+    say(name);
+    say("\n");
+}
+
+static void finish_run(void)
+{
+    say("1..");
+    say_number(number);
+    say(failures ? "\n# FAIL payload\n" : "\n# PASS payload\n");
+    end(failures ? 0x11 : 0x10);
+}
+
+/* --- The machine. --- */
+
+bool trap_handler(struct frame *frame)
+{
+    if (frame->vector == 2 || frame->vector == PMI_VECTOR) {
+        interrupts++;
+        hit_rip = frame->rip;
+    } else if (frame->vector == TIMER_VECTOR) {
+        ticks++;
+    } else if (!expected_fault(frame)) {
+        say("# unexpected exception ");
+        say_number(frame->vector);
+        say(" at ");
+        say_number(frame->rip);
+        say("\n");
+        failures++;
+        finish_run();
+    }
+    if (frame->vector >= 32)
+        APIC(0xb0) = 0;
+    return false;
+}
+
+static void find_intel(void)
+{
+    uint32_t r[4];
+    cpuid(0xa, r);
+    pmu = (struct pmu){ 0x186, 0xc1, 1, 0, 0, 0x390, 0xc0 | EN, 0, 0, false, true };
+    pmu.fixed = (r[0] & 0xff) >= 2;
+    pmu.gate = pmu.fixed ? 0x38f : 0;
+    pmu.status = pmu.fixed ? 0x38e : 0;
+    pmu.counters = r[0] >> 8 & 0xff;
+    pmu.width = r[0] >> 16 & 0xff;
+}
+
+static void find_amd(void)
+{
+    uint32_t r[4], max[4];
+    cpuid(0x80000000, max);
+    cpuid(0x80000001, r);
+    pmu = (struct pmu){ 0xc0010000, 0xc0010004, 1, 0, 0, 0, 0xc0 | EN, 4, 48, false, false };
+    if (r[2] >> 23 & 1)
+        pmu = (struct pmu){ 0xc0010200, 0xc0010201, 2, 0, 0, 0, 0xc0 | EN, 6, 48, false, false };
+    if (max[0] < 0x80000022)
+        return;
+    cpuid(0x80000022, r);
+    if (!(r[0] & 1))
+        return;
+    pmu.gate = 0xc0000301;
+    pmu.status = 0xc0000300;
+    pmu.clear = 0xc0000302;
+    pmu.counters = r[1] & 15;
+}
+
+static uint32_t select_of(unsigned n) { return pmu.select + n * pmu.stride; }
+static uint32_t counter_msr(unsigned n) { return pmu.counter + n * pmu.stride; }
+static uint64_t counter_mask(void) { return (1ul << pmu.width) - 1; }
+
+/* The WRMSR that starts and stops counter n, programmed with `flags`; without global control its
+ * own select. */
+static uint32_t arm_counter(unsigned n, uint64_t flags, uint64_t start, uint64_t *on, uint64_t *off)
+{
+    try_wrmsr(select_of(n), pmu.gate ? pmu.instructions | flags : 0);
+    try_wrmsr(counter_msr(n), start);
+    *on = pmu.gate ? 1ul << n : pmu.instructions | flags;
+    *off = 0;
+    return pmu.gate ? pmu.gate : select_of(n);
+}
+
+static void disarm(unsigned n)
+{
+    try_wrmsr(select_of(n), 0);
+    if (pmu.gate)
+        try_wrmsr(pmu.gate, 0);
+    if (pmu.clear)
+        try_wrmsr(pmu.clear, 1ul << n);
+}
+
+/* --- Checks. --- */
+
+#define FREE (32ul << 20) /* memory from here on is nobody's */
+
+/* The first range of memory above 4 GB; 0: there is none. */
+static uint64_t far_memory;
+
+static void check_map(const uint32_t *info)
+{
+    uint64_t highest = 0;
+    for (uint64_t at = info[12], end = at + info[11]; at < end; at += 4 + *(uint32_t *)at) {
+        const uint64_t *range = (uint64_t *)(at + 4);
+        bool ram = *(const uint32_t *)(range + 2) == 1;
+        if (ram && range[0] + range[1] > highest)
+            highest = range[0] + range[1];
+        if (ram && range[0] >> 32 && !far_memory)
+            far_memory = range[0];
+    }
+    check_that("memory above 1 MB", highest > 1 << 20, 1);
+}
+
+static void put_filling(uint8_t *page)
+{
+    for (unsigned n = 0; n < (unsigned)(filling_end - filling); n++)
+        page[n] = filling[n];
+}
+
+/* Its instructions; ~0: it wrote nothing. */
+static uint64_t count_filling(uint8_t *page)
+{
+    uint64_t on, off;
+    page[0x1fff] = 0;
+    uint32_t msr = arm_counter(0, KERNEL, 0, &on, &off);
+    gate_code(msr, on, off, page);
+    disarm(0);
+    return page[0x1fff] == 0x5a ? rdmsr(counter_msr(0)) : ~0ul;
+}
+
+/* Code on so many of the pages that lie `step` bytes apart from `from` on, in a wild order; then on
+ * the first hundred again, of which nothing is known any more. */
+static void check_filling(const char *name, uint64_t from, uint64_t step, unsigned pages,
+                          unsigned times)
+{
+    unsigned right = 0, again = times < 100 ? times : 100;
+    for (unsigned i = 0; i < times + again; i++) {
+        uint8_t *page = (uint8_t *)(from + i % times * 40503ul % pages * step);
+        put_filling(page); /* where it is again after it was executed */
+        right += count_filling(page) == 11;
+    }
+    check_that(name, right, times + again);
+}
+
+/* A string instruction below and above 4 GB, where QEMU maps it by a page of 1 GB; on more pages,
+ * and in more ranges of 2 MB, than the virtual PMU knows at a time. */
+static void check_far_memory(void)
+{
+    check_filling("a string instruction counts 1", FREE, 4096, 3, 3);
+    check_filling("... on each of 4,500 pages", FREE, 4096, 40000, 4500);
+    if (!far_memory)
+        return;
+    uint64_t *pdpt = (uint64_t *)(pml4[0] & -4096ul);
+    pdpt[far_memory >> 30] = (far_memory & -(1ul << 30)) | 0x83;
+    check_filling("... above 4 GB too", far_memory, 2 << 20, 200, 200);
+}
+
+/* Nothing has written a register of the PMU yet. */
+static void check_reset(void)
+{
+    for (unsigned n = 0; n < pmu.counters; n++) {
+        check_that("a select after reset", rdmsr(select_of(n)), 0);
+        check_that("a counter after reset", rdmsr(counter_msr(n)), 0);
+    }
+    check_that("global control after reset", pmu.gate ? rdmsr(pmu.gate) : 0,
+               pmu.gate ? (1ul << pmu.counters) - 1 : 0);
+    check_that("global status after reset", pmu.status ? rdmsr(pmu.status) : 0, 0);
+}
+
+static void check_page_access(void)
+{
+    uint64_t value = 0;
+    try_wrmsr(select_of(0), 0);
+    check_that("a counter keeps what is written",
+               try_wrmsr(counter_msr(0), 0x1234567) + rdmsr(counter_msr(0)), 0x1234567);
+    check_that("RDPMC reads it", try_rdpmc(0, &value) + value, 0x1234567);
+    check_that("RDPMC of no counter faults", try_rdpmc(64, &value), 13);
+    check_that("RDPMC of the first absent counter faults", try_rdpmc(pmu.counters, &value), 13);
+    check_that("a select reads back", try_wrmsr(select_of(0), 0xc0 | USER) + rdmsr(select_of(0)),
+               0xc0 | USER);
+    try_wrmsr(select_of(0), 0);
+    if (pmu.masks_lvt) {
+        check_that("a reserved bit of a select faults", try_wrmsr(select_of(0), 1ul << 40), 13);
+        check_that("the capabilities cannot be written", try_wrmsr(0x345, 0), 13);
+    } else {
+        try_wrmsr(select_of(0), 1ul << 40 | 0xc0);
+        check_that("a reserved bit of a select is dropped", rdmsr(select_of(0)), 0xc0);
+        try_wrmsr(select_of(0), 0);
+    }
+}
+
+static void check_counts(void)
+{
+    static const uint64_t loops[] = { 1, 10, 1000, 100000, 3000000 };
+    uint64_t on, off;
+    for (unsigned n = 0; n < pmu.counters; n++)
+        for (unsigned i = 0; i < sizeof loops / sizeof loops[0]; i++) {
+            uint32_t msr = arm_counter(n, KERNEL, 0, &on, &off);
+            gate_loop(msr, on, off, loops[i]);
+            check_that("ring-0 loop", rdmsr(counter_msr(n)), 2 * loops[i] + 4);
+            msr = arm_counter(n, USER, 0, &on, &off);
+            gate_loop(msr, on, off, loops[i]);
+            check_that("ring-0 loop, ring 3 counted", rdmsr(counter_msr(n)), 0);
+            disarm(n);
+        }
+    for (unsigned i = 0; i < sizeof loops / sizeof loops[0]; i++) {
+        uint32_t msr = arm_counter(0, USER, 0, &on, &off);
+        try_wrmsr(msr, on);
+        run_user(loops[i]);
+        try_wrmsr(msr, off);
+        check_that("ring-3 loop", rdmsr(counter_msr(0)), 2 * loops[i] + 1);
+        disarm(0);
+    }
+}
+
+static uint64_t tsc(void)
+{
+    uint32_t low, high;
+    asm volatile("rdtsc" : "=a"(low), "=d"(high));
+    return low | (uint64_t)high << 32;
+}
+
+/* Who waits with PAUSE for a time by the TSC sees as many cycles: an exit for each takes 2,000
+ * units, for 1,000 more two million; an instruction one. The steps before an overflow on the way
+ * are some tens, more or fewer. */
+static void check_pauses(void)
+{
+    uint64_t on, off, spent[2];
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t msr = arm_counter(0, KERNEL | INT, -2000 & counter_mask(), &on, &off);
+        uint64_t before = tsc();
+        gate_pauses(msr, on, off, 1000 + 1000 * i);
+        spent[i] = tsc() - before;
+        check_that("loop of PAUSE", rdmsr(counter_msr(0)), 1004 + 3000 * i);
+        disarm(0);
+    }
+    check_that("PAUSE takes no time", spent[1] < spent[0] + 200000, 1);
+    /* Branches are decoded, so that each instruction is stepped. */
+    pmu.instructions = (pmu.masks_lvt ? 0xc4 : 0xc2) | EN;
+    uint32_t msr = arm_counter(0, KERNEL, 0, &on, &off);
+    gate_pauses(msr, on, off, 100);
+    check_that("branches after PAUSE", rdmsr(counter_msr(0)), 100);
+    disarm(0);
+    pmu.instructions = 0xc0 | EN;
+}
+
+static void timer(bool on)
+{
+    APIC(0x3e0) = 0xb;
+    APIC(0x320) = on ? 0x20000 | TIMER_VECTOR : 0x10000;
+    APIC(0x380) = on ? 250000 : 0;
+}
+
+static void check_interrupted(void)
+{
+    uint64_t on, off;
+    uint32_t msr = arm_counter(0, USER, 0, &on, &off);
+    ticks = 0;
+    timer(true);
+    try_wrmsr(msr, on);
+    run_user(3000000);
+    try_wrmsr(msr, off);
+    timer(false);
+    check_that("ring-3 loop among interrupts", rdmsr(counter_msr(0)), 6000001);
+    check_that("there were interrupts", ticks > 10, 1);
+    disarm(0);
+}
+
+/* A ring-3 loop that overflows after `after` instructions: one PMI, at that very instruction. */
+static void check_overflow(uint32_t lvt, uint64_t after)
+{
+    uint64_t on, off;
+    uint32_t msr = arm_counter(0, USER | INT, -after & counter_mask(), &on, &off);
+    interrupts = 0;
+    hit_rip = 0;
+    APIC(0x340) = lvt;
+    try_wrmsr(msr, on);
+    run_user(after);
+    try_wrmsr(msr, off);
+    check_that("one PMI", interrupts, 1);
+    check_that("at the very instruction", hit_rip, (uint64_t)user_loop + (after & 1 ? 3 : 0));
+    check_that("the counter went on", rdmsr(counter_msr(0)), after + 1);
+    if (pmu.status) {
+        check_that("status bit", rdmsr(pmu.status), 1);
+        try_wrmsr(pmu.clear, 1);
+        check_that("status cleared", rdmsr(pmu.status), 0);
+    }
+    check_that("LVT masked as the vendor does", APIC(0x340) >> 16 & 1, pmu.masks_lvt);
+    disarm(0);
+}
+
+static void check_masked(void)
+{
+    uint64_t on, off;
+    uint32_t msr = arm_counter(0, USER | INT, -100ul & counter_mask(), &on, &off);
+    interrupts = 0;
+    APIC(0x340) = 0x10000 | PMI_VECTOR;
+    try_wrmsr(msr, on);
+    run_user(1000);
+    try_wrmsr(msr, off);
+    APIC(0x340) = PMI_VECTOR;
+    check_that("a masked PMI is not delivered, nor later", interrupts, 0);
+    disarm(0);
+    msr = arm_counter(0, USER, -100ul & counter_mask(), &on, &off);
+    try_wrmsr(msr, on);
+    run_user(1000);
+    try_wrmsr(msr, off);
+    check_that("an overflow without INT interrupts nobody", interrupts, 0);
+    disarm(0);
+}
+
+static void check_halt(void)
+{
+    uint64_t on, off;
+    uint32_t msr = arm_counter(0, KERNEL, 0, &on, &off);
+    ticks = 0;
+    timer(true);
+    gate_halt(msr, on, off);
+    timer(false);
+    /* WRMSR, STI, HLT, CLI, three moves, and the handler's instructions: far from the halted time.
+     */
+    check_that("HLT was woken", ticks, 1);
+    check_that("halted time does not count", rdmsr(counter_msr(0)) < 1000, 1);
+    disarm(0);
+}
+
+/* An operating system owns the board: it masks every pin of the IO-APIC, and stops the HPET, sets
+ * it to 0 and starts it. What the virtual PMU has its alarm from must not be missed, and an access
+ * to the IO-APIC in two steps not be disturbed. */
+#define IO_APIC(offset) (*(volatile uint32_t *)(uint64_t)(0xfec00000 + (offset)))
+#define HPET(offset) (*(volatile uint32_t *)(uint64_t)(0xfed00000 + (offset)))
+static void take_the_board(void)
+{
+    for (unsigned pin = 0; pin < 24; pin++) {
+        IO_APIC(0) = 0x10 + 2 * pin;
+        IO_APIC(0x10) = 0x10000;
+    }
+    HPET(0x10) = 0;
+    for (unsigned timer = 0; timer < 3; timer++)
+        HPET(0x100 + 32 * timer) = 0;
+    HPET(0xf0) = 0;
+    HPET(0xf4) = 0;
+    HPET(0x10) = 1;
+    IO_APIC(0) = 1;
+}
+
+static void set_up_machine(void)
+{
+    for (unsigned v = 0; v < 256; v++)
+        set_gate(v, stubs[v], 8, v == 2, 0x8e);
+    mask_pics();
+    out8(0x3fb, 0x03);
+    try_wrmsr(0xc0000081, 8ul << 32);
+    try_wrmsr(0xc0000082, (uint64_t)recover);
+    try_wrmsr(0xc0000084, 0x200);
+    if (is_intel())
+        find_intel();
+    else
+        find_amd();
+}
+
+void payload_main(uint32_t magic, uint32_t info)
+{
+    static const uint64_t periods[] = { 77, 300, 301, 5000, 50001, 1000000 };
+    set_up_machine();
+    say("TAP version 13\n");
+    check_that("multiboot magic", magic, 0x2badb002);
+    check_that("a memory map", *(uint32_t *)(uint64_t)info >> 6 & 1, 1);
+    check_map((uint32_t *)(uint64_t)info);
+    check_that("counters", pmu.counters > 0, 1);
+    check_reset();
+    if (pmu.gate)
+        try_wrmsr(pmu.gate, 0);
+    check_page_access();
+    check_counts();
+    check_far_memory();
+    check_pauses();
+    check_interrupted();
+    for (unsigned i = 0; i < sizeof periods / sizeof periods[0]; i++) {
+        check_overflow(PMI_VECTOR, periods[i]);
+        check_overflow(0x400, periods[i]);
+    }
+    check_masked();
+    check_halt();
+    uint32_t version = (IO_APIC(0) = 1, IO_APIC(0x10));
+    for (unsigned i = 0; i < sizeof periods / sizeof periods[0]; i++) {
+        take_the_board();
+        check_overflow(0x400, periods[i]);
+        check_that("the IO-APIC's register that was chosen", IO_APIC(0x10), version);
+        check_overflow(PMI_VECTOR, periods[i]);
+    }
+    finish_run();
+}

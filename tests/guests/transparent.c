@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs each probe of transparent.asm three times: with nothing counting, while an event counts that
+ * the virtual PMU takes from its clock, and while one does for which it steps. Says of each trap
+ * what the processor answered: tests/guests/transparent compares that with what the same image says
+ * on plain QEMU, where those registers of a PMU do nothing. */
+#include "tests/guests/guest.h"
+
+struct probe {
+    const char *name;
+    uint64_t code, cs, flags;
+};
+struct note {
+    const struct probe *probe;
+    uint64_t cr2, dr6, cr8;
+    struct frame frame;
+};
+
+extern uint64_t pml4[];
+extern const struct probe probes[], probes_end[], silicon[], silicon_end[];
+void run(const struct probe *p);
+void real_mode(void);
+extern uint16_t real_result[8], real_blocks[6];
+extern uint32_t real_end_of_memory;
+void lstar_entry(void);
+void cstar_entry(void);
+void sysenter_entry(void);
+
+enum { DONE = 0x81, NOTES = 400, TRAPS = 30 };
+uint8_t scratch[4096] __attribute__((aligned(4096)));
+static uint64_t pdpt_far[512] __attribute__((aligned(4096)));
+static uint64_t dir_far[512] __attribute__((aligned(4096)));
+static uint64_t table_far[512] __attribute__((aligned(4096)));
+static struct note notes[NOTES];
+static unsigned count, traps;
+static const struct probe *current;
+
+/* Whether the probe is over. */
+bool trap_handler(struct frame *f)
+{
+    struct note *n = &notes[count];
+    if (expected_fault(f))
+        return false;
+    asm volatile("mov %%cr2,%0\nmov %%dr6,%1\nmov %%cr8,%2"
+                 : "=r"(n->cr2), "=r"(n->dr6), "=r"(n->cr8));
+    n->frame = *f;
+    n->probe = current;
+    if (count < NOTES - 1)
+        count++;
+    bool trap = f->vector == 1 || f->vector == 2 || f->vector == 3 || f->vector == 4 ||
+                f->vector == 0x1e || f->vector == 0x88 || (f->vector >= 0x20 && f->vector < 0x80);
+    if (f->vector == 0x1e || (f->vector >= 0x20 && f->vector < 0x80))
+        APIC(0xb0) = 0;
+    /* An execute breakpoint is a fault: RF, so that it is passed. */
+    if (f->vector == 1 && n->dr6 & 1 && !(n->dr6 & 0x4000))
+        f->rflags |= 1u << 16;
+    if (f->vector == 1) {
+        uint64_t clear = 0xffff0ff0 | (n->dr6 & 0x4000);
+        asm volatile("mov %0,%%dr6" : : "r"(clear));
+    }
+    return !trap || ++traps > TRAPS;
+}
+
+static void say_note(const char *mode, const struct note *n)
+{
+    const struct frame *f = &n->frame;
+    say(mode);
+    say(n->probe->name);
+    say_hex(": vector ", f->vector);
+    say_hex(" error ", f->error);
+    say_hex(" at ", f->rip - n->probe->code);
+    say_hex(" cs ", f->cs);
+    say_hex(" flags ", f->rflags & ~(1ul << 16)); /* a fault pushes RF, which QEMU does not do */
+    say_hex(" rsp ", f->rsp - (uint64_t)probe_stack_top);
+    say_hex(" ss ", f->ss);
+    say_hex(" ax ", f->rax);
+    say_hex(" bx ", f->rbx);
+    say_hex(" cx ", f->rcx);
+    say_hex(" dx ", f->rdx);
+    say_hex(" si ", f->rsi);
+    say_hex(" di ", f->rdi);
+    if (f->vector >= 0x100)
+        say_hex(" r11 ", f->r11);
+    if (f->vector == 14)
+        say_hex(" cr2 ", n->cr2);
+    if (f->vector == 1 || f->vector == DONE)
+        say_hex(" dr6 ", n->dr6);
+    say_hex(" cr8 ", n->cr8);
+    say("\n");
+}
+
+/* One event on counter 0: instructions, or the vendor's branches. */
+static bool intel;
+static void start_probe(unsigned mode)
+{
+    uint64_t events[2][3] = { { 0, 0x4300c0, 0x4300c2 }, { 0, 0x4300c0, 0x4300c4 } };
+    try_wrmsr(intel ? 0x38f : 0xc0000301, mode ? 1 : 0);
+    try_wrmsr(intel ? 0x186 : 0xc0010000, events[intel][mode]);
+}
+
+/* Where memory below 4 GB ends, by the loader's map. */
+static uint32_t end_of_memory;
+static void read_map(const uint32_t *info)
+{
+    const uint8_t *at = (const uint8_t *)(uint64_t)info[12], *end = at + info[11];
+    for (; at < end; at += *(const uint32_t *)at + 4) {
+        const uint32_t *range = (const uint32_t *)at; /* size, start, length, type */
+        if (range[5] == 1 && !range[2])
+            end_of_memory = range[1] + range[3];
+    }
+}
+
+/* Memory by INT 12h, the screen by INT 10h, our own INT 60h: registers, IP and flags; memory by INT
+ * 15h, which must be the loader's; flags by INT 15h. */
+static void say_real_mode(unsigned mode, const char *name)
+{
+    start_probe(mode);
+    real_mode();
+    start_probe(0);
+    say(name);
+    say("real mode:");
+    for (unsigned i = 0; i < 7; i++)
+        say_hex(" ", real_result[i]);
+    uint32_t kb = (end_of_memory >> 10) - 1024;
+    say_hex(" 88h ", real_result[7] == (kb < 63 << 10 ? kb : 63 << 10));
+    say_hex(" E820h ends with the loader's map ", real_end_of_memory == end_of_memory);
+    say_hex(" E801h ", real_blocks[0] == (end_of_memory >> 16) - 256);
+    say_hex(" ", real_blocks[5] == real_blocks[0]);
+    for (unsigned i = 1; i < 5; i++)
+        say_hex(" ", real_blocks[i]);
+    say("\n");
+}
+
+static void run_probes(unsigned mode, const struct probe *from, const struct probe *to)
+{
+    static const char *const names[] = { "idle: ", "counting: ", "stepping: " };
+    for (const struct probe *p = from; p < to; p++) {
+        current = p;
+        count = traps = 0;
+        start_probe(mode);
+        run(p);
+        start_probe(0);
+        asm volatile("mov %0,%%dr7\nmov %1,%%dr6" : : "r"(0x400ul), "r"(0xffff0ff0ul));
+        asm volatile("mov %0,%%cr8" : : "r"(0ul));
+        for (unsigned i = 0; i < count; i++)
+            say_note(names[mode], &notes[i]);
+    }
+    if (from == probes)
+        say_real_mode(mode, names[mode]);
+}
+
+/* How many instructions of ring 3 a counter finds in each probe. */
+static void count_all(const struct probe *from, const struct probe *to)
+{
+    uint32_t select = intel ? 0x186 : 0xc0010000, counter = intel ? 0xc1 : 0xc0010004;
+    try_wrmsr(intel ? 0x38f : 0xc0000301, 1);
+    for (current = from; current < to; current++) {
+        traps = count = 0;
+        try_wrmsr(counter, 0);
+        try_wrmsr(select, 0x4100c0);
+        run(current);
+        try_wrmsr(select, 0);
+        say("counted: ");
+        say(current->name);
+        say_hex(": ", rdmsr(counter));
+        say(" in ring 3\n");
+    }
+}
+
+/* Registers whose values stay: name and number. */
+static void say_msrs(const char *mode)
+{
+    static const uint32_t msrs[] = { 0x1b,       0xfe,       0x277,      0x2ff,      0x174,
+                                     0x175,      0x176,      0xc0000080, 0xc0000081, 0xc0000082,
+                                     0xc0000083, 0xc0000084, 0xc0000100, 0xc0000102, 0xc0000103 };
+    for (unsigned i = 0; i < sizeof msrs / sizeof *msrs; i++) {
+        uint64_t value = 0, fault = try_rdmsr(msrs[i], &value);
+        say(mode);
+        say_hex("MSR ", msrs[i]);
+        say_hex(" fault ", fault);
+        say_hex(" value ", value);
+        say("\n");
+    }
+}
+
+/* What an MSR answers to a read, to a write, and to a read after that; it is written back. */
+struct answer {
+    uint64_t fault, value, write_fault, again;
+};
+
+static struct answer ask_cpuid(uint32_t msr)
+{
+    struct answer a = { 0, 0, 0, 0 };
+    a.fault = try_rdmsr(msr, &a.value);
+    a.write_fault = try_wrmsr(msr, 0x5555000012345679);
+    if (!a.fault && try_rdmsr(msr, &a.again))
+        a.again = 0xbad;
+    if (!a.write_fault)
+        try_wrmsr(msr, a.value);
+    return a;
+}
+
+static void say_answer(uint32_t first, uint32_t last, const struct answer *a)
+{
+    say_hex("MSRs ", first);
+    say_hex(" to ", last);
+    say_hex(": fault ", a->fault);
+    say_hex(" value ", a->value);
+    say_hex(" write ", a->write_fault);
+    say_hex(" then ", a->again);
+    say("\n");
+}
+
+/* All of a range: those side by side that answer the same in one line. */
+static void say_range(uint32_t first, uint32_t last)
+{
+    struct answer a = ask_cpuid(first), b;
+    for (uint32_t msr = first + 1; msr <= last; msr++) {
+        b = ask_cpuid(msr);
+        if (b.fault == a.fault && b.value == a.value && b.write_fault == a.write_fault &&
+            b.again == a.again)
+            continue;
+        say_answer(first, msr - 1, &a);
+        first = msr;
+        a = b;
+    }
+    say_answer(first, last, &a);
+}
+
+/* What firmware leaves: the PICs' masks, port 61h, registers of the APIC, the IO-APIC and the HPET.
+ */
+static void say_board(void)
+{
+    static const uint32_t apic[] = { 0x20,  0x30,  0x80,  0xd0,  0xe0,  0xf0,
+                                     0x320, 0x340, 0x350, 0x360, 0x370, 0x3e0 };
+    volatile uint32_t *io_apic = (volatile uint32_t *)0xfec00000ul;
+    volatile uint64_t *hpet = (volatile uint64_t *)0xfed00000ul;
+    say_hex("PICs ", in8(0x21));
+    say_hex(" ", in8(0xa1));
+    say_hex(" port 61h ", in8(0x61) & 3);
+    say("\n");
+    for (unsigned i = 0; i < sizeof apic / sizeof *apic; i++) {
+        say_hex("APIC ", apic[i]);
+        say_hex(" is ", APIC(apic[i]));
+        say("\n");
+    }
+    for (unsigned at = 0x10; at < 0x168; at += at == 0x20 ? 0xd0 : 8) {
+        say_hex("HPET ", at);
+        say_hex(" is ", hpet[at / 8]);
+        say("\n");
+    }
+    for (unsigned pin = 0; pin < 24; pin++) {
+        io_apic[0] = 0x10 + 2 * pin;
+        say_hex("IO-APIC ", pin);
+        say_hex(" is ", io_apic[4]);
+        say("\n");
+    }
+}
+
+/* Whether the command line has it: "info": what the loader handed on; "silicon": the other list;
+ * "msrs": all MSRs. */
+static bool has_word(const char *line, const char *word)
+{
+    unsigned n = 0;
+    for (; *line && word[n]; line++)
+        n = *line == word[n] ? n + 1 : *line == *word;
+    return !word[n];
+}
+
+static void say_modules(const uint32_t *info)
+{
+    const uint32_t *module = (const uint32_t *)(uint64_t)info[6];
+    for (unsigned i = 0; i < info[5]; i++, module += 4) {
+        say_hex("module ", i);
+        say(" <");
+        say((const char *)(uint64_t)module[0]);
+        say("> line <");
+        say((const char *)(uint64_t)module[2]);
+        say(">\n");
+    }
+}
+
+/* Where the loader's information lies, and its map; whether a kernel that maps the first 640 KB
+ * reaches all of it. */
+static void say_info(const uint32_t *info)
+{
+    const uint32_t *range = (const uint32_t *)(uint64_t)info[12], *end = range + info[11] / 4;
+    uint32_t highest = (uint32_t)(uint64_t)info;
+    for (unsigned i = 0; i < 4; i++) {
+        static const unsigned addresses[] = { 4, 6, 12, 16 }; /* line, modules, map, name */
+        highest = info[addresses[i]] > highest ? info[addresses[i]] : highest;
+    }
+    for (unsigned i = 0; i < info[5]; i++) {
+        uint32_t line = ((const uint32_t *)(uint64_t)info[6])[4 * i + 2];
+        highest = line > highest ? line : highest;
+    }
+    say_hex("info: at ", (uint64_t)info);
+    say_hex(" flags ", info[0]);
+    say_hex(" lower ", info[1]);
+    say_hex(" device ", info[3]);
+    say_hex(" map at ", info[12]);
+    say_hex("\ninfo: all of it is low ", highest < 0xa0000);
+    say_hex("\ninfo: upper ", info[2]);
+    say("\n");
+    for (; range < end; range += *range / 4 + 1) {
+        say_hex("range ", range[1] | (uint64_t)range[2] << 32);
+        say_hex(" of ", range[3] | (uint64_t)range[4] << 32);
+        say_hex(" is ", range[5]);
+        say("\n");
+    }
+}
+
+void payload_main(uint32_t magic, uint32_t info)
+{
+    const uint32_t *words = (const uint32_t *)(uint64_t)info;
+    const char *line = magic == 0x2badb002 && *words & 4 ? (const char *)(uint64_t)words[4] : "";
+    if (has_word(line, "info")) {
+        say_info(words);
+        say_modules(words);
+        end(0x10);
+    }
+    for (unsigned v = 0; v < 0xf0; v++)
+        set_gate(v, stubs[v], 8, v == 2,
+                 v == 3 || v == 4 || v == 5 || v == DONE || v == 0x88 ? 0xee : 0x8e);
+    set_gate(0x83, stubs[0x83], 0x48, 0, 0xee);
+    set_gate(0x84, stubs[0x84], 0, 0, 0xee);
+    set_gate(0x85, stubs[0x85], 8, 0, 0x6e);
+    set_gate(0x86, stubs[0x86], 0x4b, 0, 0xee);
+    pdpt_far[0] = 0x87;
+    pdpt_far[1] = (uint64_t)dir_far | 7;
+    dir_far[0] = (uint64_t)table_far | 7;
+    table_far[0] = (uint64_t)scratch | 0x65; /* READ_ONLY_PAGE, LAST_PAGE */
+    table_far[1] = (uint64_t)scratch | 0x67;
+    pml4[1] = (uint64_t)pdpt_far | 7;
+    say_board();
+    mask_pics();
+    try_wrmsr(0xc0000081, 0x1bull << 48 | 8ull << 32);
+    try_wrmsr(0xc0000082, (uint64_t)lstar_entry);
+    try_wrmsr(0xc0000083, (uint64_t)cstar_entry);
+    try_wrmsr(0xc0000084, 0xbd5); /* also what QEMU clears unasked: the arithmetic flags */
+    try_wrmsr(0x174, 8);
+    try_wrmsr(0x175, (uint64_t)probe_stack_top - 256);
+    try_wrmsr(0x176, (uint64_t)sysenter_entry);
+    intel = is_intel();
+    read_map(words);
+    if (has_word(line, "msrs")) {
+        say_range(0, 0xf);
+        say_range(0x11, 0x1a); /* not the TSC, the APIC's base, EFER */
+        say_range(0x1c, 0x3000);
+        say_range(0x40000000, 0x40000200);
+        say_range(0xc0000081, 0xc0012000);
+        end(0x10);
+    }
+    bool other = has_word(line, "silicon");
+    for (unsigned mode = 0; mode < 3; mode++)
+        run_probes(mode, other ? silicon : probes, other ? silicon_end : probes_end);
+    if (other)
+        count_all(silicon, silicon_end);
+    say_msrs("");
+    say("end\n");
+    end(0x10);
+}
