@@ -332,11 +332,11 @@ quirks: all
 # COUNT mutated copies of a program, and as many of a driver, by SEED: the loader of images refuses
 # or runs them. A thousand times as many by the loader alone, on the host.
 fuzz-images:
-	@$(MAKE) -s PROGRAM=tests/programs/events.c DRIVER=tests/programs/driver_try.c
-	@BUILD=$(BUILD) tests/host/fuzz-images
-	@BUILD=$(BUILD) tests/host/fuzz-images $(BUILD)/program/driver_try.sys
+	@$(MAKE) -s PROGRAM=tests/programs/events.c DRIVER=tests/drivers/driver_try.c
+	@BUILD=$(BUILD) tests/programs/fuzz-images
+	@BUILD=$(BUILD) tests/programs/fuzz-images $(BUILD)/program/driver_try.sys
 	@$(CC) -O1 -g -fsanitize=address,undefined -fno-sanitize-recover -I. -o $(BUILD)/fuzz-pe \
-	    tests/pe/fuzz.c kernel/image/pe.c kernel/image/pe_names.c
+	    tests/programs/pe/fuzz.c kernel/image/pe.c kernel/image/pe_names.c
 	@$(BUILD)/fuzz-pe $(or $(SEED),1) $(or $(COUNT),100)000 \
 	    $(BUILD)/program/events.exe $(BUILD)/program/driver_try.sys
 

@@ -8,7 +8,7 @@
  *
  * Sources: numbers and the K8's codes as studied in Windows 10; AMD BIOS and Kernel Developer's
  * Guides and Processor Programming References, "Core performance monitor counters".
- * tests/host/libpfm.t compares each row with libpfm4; tests/libpfm has the vendor's names. */
+ * tests/pmu/libpfm.t compares each row with libpfm4; tests/pmu/libpfm has the vendor's names. */
 #include "hal/source.h"
 
 #define RAW(number, text, code_, umask_, families_)                                                \

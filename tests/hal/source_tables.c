@@ -258,7 +258,7 @@ TEST(source_tables, amd_families,
     }
 }
 
-/* tests/host/libpfm.t says of each code whether it is right; that none is missing or too much, it
+/* tests/pmu/libpfm.t says of each code whether it is right; that none is missing or too much, it
  * cannot on Zen 5. */
 TEST(source_tables, amd_supported, "each family supports the right number of AMD's sources [KP-14]")
 {
@@ -294,8 +294,8 @@ static const char *amd_name(unsigned id, enum amd_family family)
     return "";
 }
 
-/* Of the names of 19h to BFh with their ends. On a difference see tests/libpfm/sources, which has
- * them all. */
+/* Of the names of 19h to BFh with their ends. On a difference see tests/pmu/libpfm/sources, which
+ * has them all. */
 #define AMD_NAMES_CRC 0x457ecebc
 
 TEST(source_tables, amd_names, "AMD's sources have their names, the same on all families [KP-13]")

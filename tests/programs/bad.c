@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that ends badly, as its argument says: tests/host/drivers.t and programs.t have the
+/* A program that ends badly, as its argument says: tests/drivers/drivers.t and programs.t have the
  * list. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Libraries that tests/host/programs.t makes: entry points, which print why they are called, one
- * that refuses, and exports that another library has. Prints what is wrong. */
+/* Libraries that tests/programs/programs.t makes: entry points, which print why they are called,
+ * one that refuses, and exports that another library has. Prints what is wrong. */
 #include <windows.h>
 #include <winternl.h>
 #include "check.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that a C library on any host prints the same: tests/host/programs.t compares. */
+/* Numbers that a C library on any host prints the same: tests/programs/programs.t compares. */
 #include <math.h>
 #include <stdio.h>
 

@@ -18,7 +18,7 @@ sub may_be_wide
 {
     my ($file) = @_;
     return $file =~ m{\.(?:md|def)$|^pmu/events/|^tests/mutants/
-                     |^tests/libpfm/(?:sources|differences|pmus)$}x;
+                     |^tests/pmu/libpfm/(?:sources|differences|pmus)$}x;
 }
 
 sub too_wide

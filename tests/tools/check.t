@@ -117,7 +117,7 @@ sub check_journeys
 # grep and gdb can tell names apart that have a noun. A program of a few files has its own.
 sub check_names
 {
-    my $programs = qr{^tests/(?:programs|samples|guests|pe|machines|libpfm|tools)/};
+    my $programs = qr{^tests/(?:programs|drivers|samples|guests|machines|pmu/libpfm|tools)/};
     my %files;
     for my $file (grep { /\.[ch]$/ && !/$programs/ } @sources) {
         push @{ $files{$_} }, $file for Text::static_functions($file);
@@ -164,7 +164,7 @@ sub check_facts
 # the compiler's own
 my $freestanding = qr{^(std(int|int-gcc|bool|def|arg|align|noreturn)|limits|float|x86intrin)\.h$};
 # Theirs are mingw-w64's headers, or the host's.
-my $hosted = qr{^(kernel/user|tests/(samples|programs|ring3/include|pe|tools|guests/fuzz))/};
+my $hosted = qr{^(kernel/user|tests/(samples|programs|drivers|ring3/include|tools|guests/fuzz))/};
 # What ring 3 may include of the kernel's folders.
 my $for_ring3 = qr{^kernel/(user/.*|nt/\w+|image/pe|base/(layout|string|print|rdpmc))\.h$};
 
@@ -191,7 +191,7 @@ sub include_faults
 {
     my ($file, $count) = @_;
     my @wrong;
-    return if $file =~ m{^tests/libpfm/}; # programs for the host
+    return if $file =~ m{^tests/pmu/libpfm/}; # programs for the host
     for (Text::lines($file)) {
         my ($quote, $name) = /^\s*[#%]\s*include\s*([<"'])([^>"']+)/ or next;
         $$count++;
@@ -355,7 +355,7 @@ sub check_clang
 
 sub check_cppcheck
 {
-    my $windows = join ' ', map { "-i$_" } qw(tests/samples tests/programs),
+    my $windows = join ' ', map { "-i$_" } qw(tests/samples tests/programs tests/drivers),
         map { "kernel/user/$_" } qw(ntdll kernel32 msvcrt advapi32);
     my $flags = "-q -j2 $windows --enable=warning,performance,portability --std=c11 "
         . '--platform=unix64 -I. '

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pe.c and pe_names.c on the host: an image made by hand, whose tables end where the image
- * does, so that each edge is exact; tests/host/programs.t builds it with sanitizers. Prints what is
- * wrong. */
+ * does, so that each edge is exact; tests/programs/programs.t builds it with sanitizers. Prints
+ * what is wrong. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

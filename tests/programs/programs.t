@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Programs of a user: the samples, and small ones that try what a program may expect. Each is built
 # by make and run by tests/tools/run; its status and what it prints are checked. With words on the
-# command line only the programs whose name and machine have one: prove -v tests/host/programs.t
+# command line only the programs whose name and machine have one: prove -v tests/programs/programs.t
 # :: first.cpp
 use strict;
 use warnings;
@@ -432,7 +432,7 @@ check('tests/samples/benchmark.cpp', 'PMU=none', 1, qr/\Ano counters here\n/);
 # What images export, import and name, by the loader's file on the host.
 my $gcc = 'gcc -O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover -I.';
 if (wanted('pe/exact.c')) {
-    system "mkdir -p $build && $gcc -o $build/exact-pe tests/pe/exact.c kernel/image/pe.c"
+    system "mkdir -p $build && $gcc -o $build/exact-pe tests/programs/pe/exact.c kernel/image/pe.c"
         . " kernel/image/pe_names.c";
     like(`$build/exact-pe 2>&1`, qr/\A113 checks, 0 wrong$/, 'edges of tables in an image');
 }
@@ -475,17 +475,18 @@ bad('a library that nobody has', qr/^# .*ERNEL33/m, index($good, "KERNEL32.dll\0
 
 # More of them by chance; make fuzz-images has as many as one wants.
 Environment::make($build, 'PROGRAM=tests/programs/events.c');
-my $fuzzed = `SEED=1 COUNT=20 BUILD=$build tests/host/fuzz-images 2>&1 </dev/null`;
+my $fuzzed = `SEED=1 COUNT=20 BUILD=$build tests/programs/fuzz-images 2>&1 </dev/null`;
 ok(!$? && $fuzzed =~ /^20 images, seed 1: (?=.*FAIL)(?=.*PASS)/m,
    '20 mutated images are refused, run or end by themselves') or diag($fuzzed);
-Environment::make($build, 'DRIVER=tests/programs/driver_try.c');
+Environment::make($build, 'DRIVER=tests/drivers/driver_try.c');
 my $try = "$build/program/driver_try.sys";
-$fuzzed = `SEED=1 COUNT=10 BUILD=$build tests/host/fuzz-images $try 2>&1 </dev/null`;
+$fuzzed = `SEED=1 COUNT=10 BUILD=$build tests/programs/fuzz-images $try 2>&1 </dev/null`;
 ok(!$? && $fuzzed =~ /^10 images, seed 1: (?=.*FAIL)(?=.*loaded)/m,
    '10 mutated drivers are refused or loaded') or diag($fuzzed);
 # And many more of the loader's files alone, on the host.
 my @images = map { "$build/$_" } qw(program/events.exe program/driver_try.sys dll/kernel32.dll);
-is(system("$gcc -o $build/fuzz-pe tests/pe/fuzz.c kernel/image/pe.c kernel/image/pe_names.c"), 0,
+my $pe = 'tests/programs/pe/fuzz.c kernel/image/pe.c kernel/image/pe_names.c';
+is(system("$gcc -o $build/fuzz-pe $pe"), 0,
    'the loader for the host');
 $fuzzed = `$build/fuzz-pe 1 2000 @images 2>&1`;
 ok(!$? && $fuzzed =~ /^6000 images, seed 1: [1-9]\d{3} opened$/m,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A driver that does one thing wrong, which its file's name says: tests/host/drivers.t builds it
+/* A driver that does one thing wrong, which its file's name says: tests/drivers/drivers.t builds it
  * under each of them. */
 #include "routine.h"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Windows kernel drivers: the samples, what a driver may rely on, and what becomes of drivers that
 # do something wrong. With words on the command line only the runs whose variables have one:
-# prove -v tests/host/drivers.t :: driver_try
+# prove -v tests/drivers/drivers.t :: driver_try
 use strict;
 use warnings;
 use Test::More;
@@ -58,40 +58,40 @@ check("DRIVER=tests/samples/overflow.c PMU=$_ SMP=2", 0,
 check('DRIVER=tests/samples/hello_driver.c PMU=none SMP=2', 0,
       qr/^# machine: RDMSR of an MSR that does not exist succeeds here/m,
       qr/, IRQL 0, 2 processors\nall at IRQL 14: 0x3\n.*hello_driver goes\n# PASS/);
-check("DRIVER=tests/programs/driver_checks.c $_", 0, qr/^146 checks, 0 wrong\n# PASS/m)
+check("DRIVER=tests/drivers/driver_checks.c $_", 0, qr/^146 checks, 0 wrong\n# PASS/m)
     for 'PMU=amd-v2 SMP=2', 'PMU=intel-v5 SMP=66';
 
-check('DRIVER=tests/programs/driver_calls.c PMU=none SMP=2', 0,
+check('DRIVER=tests/drivers/driver_calls.c PMU=none SMP=2', 0,
       qr/^64 checks, 0 wrong\na DPC outlives DriverUnload\n# PASS/m,
       qr/^\[  -42\|42   \|-0042\|\+7\|005\|  005\] \[beef\|0xBEEF\|0000beef\] /m,
       qr/ \[123456789abcdef\|-5000000000\|5000000000\]$/m,
       qr/^\[text\|te\|   ab\|ab   \|000ab\] \[wide\|also\|counted\] (?x:
       )\[c\|C\|%\] \[000000000000FEED\]$/m);
 
-check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device.c PMU=none SMP=$_", 0,
+check("DRIVER=tests/drivers/device_driver.c PROGRAM=tests/drivers/device.c PMU=none SMP=$_", 0,
       qr/^32\d checks, 0 wrong\n# PASS[^\n]*\n1 still waited$/m) for 1, 2;
 
-check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device_apc.c PMU=none SMP=$_",
+check("DRIVER=tests/drivers/device_driver.c PROGRAM=tests/drivers/device_apc.c PMU=none SMP=$_",
       0, qr/^88 checks, 0 wrong\n# PASS/m)
     for 1, 2;
 my %imports = (1 => 96, 2 => 105); # another processor uses lists while this one has their lock
-check("DRIVER=tests/programs/driver_imports.c PMU=none SMP=$_", 0,
+check("DRIVER=tests/drivers/driver_imports.c PMU=none SMP=$_", 0,
       qr/^$imports{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
-check("DRIVER=tests/programs/driver_routines.c PMU=none SMP=$_", 0,
+check("DRIVER=tests/drivers/driver_routines.c PMU=none SMP=$_", 0,
       qr/^printed 1 of a list two with a prefix ab\n79 checks, 0 wrong\n# PASS/m) for 1, 2;
 my %nmis = (1 => 26, 2 => 29);
-check("DRIVER=tests/programs/driver_nmi.c PMU=none SMP=$_", 0,
+check("DRIVER=tests/drivers/driver_nmi.c PMU=none SMP=$_", 0,
       qr/^$nmis{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
-my $two = 'tests/programs/device_driver.c tests/programs/caller_driver.c';
+my $two = 'tests/drivers/device_driver.c tests/drivers/caller_driver.c';
 check("DRIVER='$two' PMU=none SMP=$_", 0, qr/^\d+ checks, 0 wrong\n0 still waited\n# PASS/m)
     for 1, 2;
-check('DRIVER=tests/programs/driver_try.c PMU=none SMP=2', 0, qr/^40 checks, 0 wrong\n# PASS/m);
+check('DRIVER=tests/drivers/driver_try.c PMU=none SMP=2', 0, qr/^40 checks, 0 wrong\n# PASS/m);
 
-my $class = 'tests/programs/class_driver.cpp+tests/programs/class_helper.c';
+my $class = 'tests/drivers/class_driver.cpp+tests/drivers/class_helper.c';
 check("DRIVER='$class tests/samples/hello_driver.c' PMU=none", 0, qr/^area: 49$/m,
       qr/hello_driver goes\n# PASS/);
 
-check('DRIVER=tests/samples/hello_driver.c PROGRAM=tests/programs/service.c PMU=none', 0,
+check('DRIVER=tests/samples/hello_driver.c PROGRAM=tests/drivers/service.c PMU=none', 0,
       qr/^# StartService: none\.sys is not loaded: DRIVER= loads it\n64 checks, 0 wrong\n# PASS/m);
 
 # Each under a name of its own, which says what it does.
@@ -99,7 +99,7 @@ system "mkdir -p $build";
 sub bad_driver
 {
     my ($name) = @_;
-    my $failure = Environment::make($build, 'DRIVER=tests/programs/bad_driver.c');
+    my $failure = Environment::make($build, 'DRIVER=tests/drivers/bad_driver.c');
     BAIL_OUT($failure) if $failure;
     system 'cp', "$build/program/bad_driver.sys", "$build/$name.sys";
     return "$build/$name.sys";
@@ -212,7 +212,7 @@ bad('left_irp', 1, qr/^# left_irp\.sys left pool 'Irp ', \d+ bytes, from left_ir
 bad('refuse', 1, qr/^# FAIL refuse\.sys: DriverEntry returned STATUS_DEVICE_BUSY 0x80000011; (?x:
     )the last call that failed: IoCreateDevice, STATUS_OBJECT_PATH_SYNTAX_BAD 0xc000003b, (?x:
     )in refuse\.sys\+0x\w+$/m);
-check('DRIVER=' . bad_driver('keep') . ' PROGRAM=tests/programs/keep.c PMU=none', 1,
+check('DRIVER=' . bad_driver('keep') . ' PROGRAM=tests/drivers/keep.c PMU=none', 1,
       qr/^# PASS the program ended with 0\n# keep\.sys left a request, IRP_MJ 0e,/m);
 bad('leave', 1, qr/^thread (\d+)$(?s:.*)^# leave\.sys left thread \1, which still runs$/m,
     map { qr/^# leave\.sys left $_/m } qr/1 timer/, qr/1 NMI callback/,
@@ -235,7 +235,7 @@ sub enter_load_config
 }
 if (!@ARGV || "@ARGV" =~ /cookie/) {
     Environment::make($build,
-                      'DRIVER=tests/programs/cookie_driver.c PROGRAM=tests/programs/cookie.c');
+                      'DRIVER=tests/drivers/cookie_driver.c PROGRAM=tests/drivers/cookie.c');
     enter_load_config("$build/program/cookie_driver.sys", "$build/cookie.sys");
     enter_load_config("$build/program/cookie.exe", "$build/cookie.exe");
     check("DRIVER=$build/cookie.sys PROGRAM=$build/cookie.exe PMU=none", 0, qr/^# PASS/m);
@@ -251,7 +251,7 @@ check("DRIVER=$build/packed.sys PMU=none", 0, qr/\\Driver\\packed goes\n# PASS/)
 
 # Compiled as by Microsoft's compiler.
 system "clang --target=x86_64-pc-windows-msvc -O2 -Wall -Wextra -fms-extensions"
-    . " -Xclang -stack-protector -Xclang 2 -c -o $build/msvc.o tests/programs/msvc_driver.c";
+    . " -Xclang -stack-protector -Xclang 2 -c -o $build/msvc.o tests/drivers/msvc_driver.c";
 for ('', ",$aligned") {
     system "x86_64-w64-mingw32-gcc-posix -shared -nostdlib -s -Wl,--subsystem,native,"
         . "-e,GsDriverEntry,--exclude-all-symbols$_ -o $build/msvc.sys $build/msvc.o -lntoskrnl";
@@ -276,7 +276,7 @@ for my $way (
 
 # Files that are no drivers: one line, and nothing is started, no program either.
 system "echo text > $build/text.sys";
-check("DRIVER=$build/text.sys PROGRAM=tests/programs/keep.c PMU=none", 1,
+check("DRIVER=$build/text.sys PROGRAM=tests/drivers/keep.c PMU=none", 1,
       qr/^# FAIL text\.sys is not a Windows program: give an /m);
 Environment::make($build, 'DRIVER=tests/samples/hello_driver.c');
 system "head -c 3000 $build/program/hello_driver.sys > $build/short.sys";
@@ -315,7 +315,7 @@ system "echo '$calls_it' > $build/unused.c";
 check("DRIVER=$build/unused.c PMU=none", 0, qr/^# unused\.sys imports .*!$missing,/m, qr/^# PASS/m);
 # What wdmsec.lib has for old versions of Windows is imported and not called: the routine that it
 # asks for is there.
-check('DRIVER=tests/programs/secure_driver.c PMU=none', 0,
+check('DRIVER=tests/drivers/secure_driver.c PMU=none', 0,
       qr/^# secure_driver\.sys imports ntoskrnl\.exe!ZwSetSecurityObject, /m,
       qr/^# secure_driver\.sys imports ntoskrnl\.exe!SeExports, /m, qr/^# PASS/m);
 done_testing;

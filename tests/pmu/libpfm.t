@@ -1,12 +1,12 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # The event tables of pmu/events and the sources of hal/ against libpfm4: names, codes, unit masks,
-# thresholds, counters. Each difference stands in tests/libpfm/differences with its reason; one that
-# does not, and a line there that is no longer true, are failures. What libpfm4 does not know is
-# said by name.
+# thresholds, counters. Each difference stands in tests/pmu/libpfm/differences with its reason; one
+# that does not, and a line there that is no longer true, are failures. What libpfm4 does not know
+# is said by name.
 #
-# tests/libpfm/pmus     which of our tables libpfm4's PMUs are
-# tests/libpfm/sources  what each of AMD's sources means, by libpfm4's names
+# tests/pmu/libpfm/pmus     which of our tables libpfm4's PMUs are
+# tests/pmu/libpfm/sources  what each of AMD's sources means, by libpfm4's names
 use strict;
 use warnings;
 use Test::More;
@@ -18,7 +18,7 @@ my ($usr_os_int_enable, $any_general, $fixed_only) = (0x530000, 0xff, 0xffffffff
 sub lines
 {
     my ($file) = @_;
-    open my $in, '<', "tests/libpfm/$file" or die "tests/libpfm/$file: $!";
+    open my $in, '<', "tests/pmu/libpfm/$file" or die "tests/pmu/libpfm/$file: $!";
     return grep { /\S/ && !/^#/ } map { chomp; $_ } <$in>;
 }
 
@@ -27,7 +27,7 @@ sub program
     my ($name, $build_it) = @_;
     make_path($build);
     my $flags = '-std=gnu11 -O1 -Wall -Wextra -Werror -I.';
-    system("cc $flags -o $build/$name tests/libpfm/$name.c $build_it") == 0 or return;
+    system("cc $flags -o $build/$name tests/pmu/libpfm/$name.c $build_it") == 0 or return;
     my @printed = map { chomp; [split /\t/, $_, -1] } `$build/$name`;
     return $? ? () : @printed;
 }
@@ -131,11 +131,11 @@ sub names_of
 my (%listed, $reason);
 for (lines('differences')) {
     next if /^-- (\S.*)/ && ($reason = $1);
-    my ($pmus, $what) = /^(\S+) (\S+ .*)$/ or die "tests/libpfm/differences: not understood: $_";
-    die "tests/libpfm/differences: no reason above: $_" if !$reason;
+    my ($pmus, $what) = /^(\S+) (\S+ .*)$/ or die "differences: not understood: $_";
+    die "differences: no reason above: $_" if !$reason;
     for my $glob (map { s/\*/.*/gr } split /,/, $pmus) {
         my @matching = grep { /^$glob$/ } sort keys %theirs
-            or die "tests/libpfm/differences: no PMU is $glob";
+            or die "differences: no PMU is $glob";
         $listed{"$_ $what"} = $reason for @matching;
     }
 }
@@ -148,7 +148,7 @@ sub compared
     my @new = grep { !$listed{$_} } @differences;
     $seen{$_} = 1 for @differences;
     my $listed = @differences - @new;
-    my @wrong = $count ? map { "not in tests/libpfm/differences: $_" } @new : 'nothing to compare';
+    my @wrong = $count ? map { "not in differences: $_" } @new : 'nothing to compare';
     ok($count && !@new, "$title: $count compared, $listed listed differences")
         or diag(map { "  $_\n" } @wrong);
 }
@@ -190,13 +190,13 @@ sub counters_difference
 my (%pmus_of, %used);
 for (lines('pmus')) {
     my ($pmu, $representative, $table) = /^(\S+)\s+(\S+)\s+(.+)$/
-        or die "tests/libpfm/pmus: not understood: $_";
+        or die "tests/pmu/libpfm/pmus: not understood: $_";
     push @{ $pmus_of{$table} }, $pmu if $table !~ /^-/;
     $used{$pmu} = { table => $table, processor => $representative };
 }
 
 is_deeply([sort keys %used], [sort keys %theirs],
-          'each PMU of libpfm4 is in tests/libpfm/pmus, and no other');
+          'each PMU of libpfm4 is in tests/pmu/libpfm/pmus, and no other');
 
 sub table_named
 {
@@ -244,7 +244,7 @@ for (lines('sources')) {
 my @amd_tables = grep { $pmus_of{$_} && $pmus_of{$_}[0] =~ /^amd/ } sort keys %source;
 my %amd_ids = map { $source{$_}->%* } @amd_tables;
 is_deeply([sort keys %meaning], [sort keys %amd_ids],
-          'each source of AMD is in tests/libpfm/sources, and no other');
+          'each source of AMD is in tests/pmu/libpfm/sources, and no other');
 
 sub source_difference
 {
@@ -269,6 +269,6 @@ for my $table (@amd_tables) {
 }
 
 my @stale = grep { !$seen{$_} } sort keys %listed;
-ok(!@stale, 'each line of tests/libpfm/differences is true')
+ok(!@stale, 'each line of tests/pmu/libpfm/differences is true')
     or diag(map { "  no longer so: $_\n" } @stale);
 done_testing;

@@ -2,7 +2,7 @@
 /* pe.c and pe_names.c on the host, built with sanitizers: fuzz SEED COUNT FILE... reads
  * COUNT mutated copies of each file as the kernel does, up to all imports, exports, symbols and
  * relocations. What reads or writes outside the file, or the image, ends the program.
- * tests/host/fuzz-images does it with whole machines, far fewer. */
+ * tests/programs/fuzz-images does it with whole machines, far fewer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

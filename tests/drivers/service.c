@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A program that installs its own driver, hello_driver.sys, which DRIVER= has loaded. */
-#include "check.h"
+#include "../programs/check.h"
 #include <winsvc.h>
 
 static DWORD state(SC_HANDLE service)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A program for the host: prints the event tables of pmu/events and the sources of hal/, for
- * tests/host/libpfm.t.
+ * tests/pmu/libpfm.t.
  *
  * processor FAMILY MODEL SMALL_CORE TABLE
  * table TABLE COUNTERS     those of rows that name none

@@ -2,7 +2,7 @@
 /* Calls that requests to a device queue to their thread: ReadFileEx, WriteFileEx and the routines
  * of NtReadFile, NtWriteFile and NtDeviceIoControlFile, against device_driver.c; and what requests
  * leave behind. */
-#include "nt.h"
+#include "../programs/nt.h"
 #include <string.h>
 #include "device.h"
 

@@ -2,7 +2,7 @@
 /* Devices of device_driver.c from ring 3: every status that NtCreateFile, NtDeviceIoControlFile,
  * NtReadFile and NtWriteFile say by themselves, each way of passing buffers, threads that end while
  * the driver has their request. */
-#include "nt.h"
+#include "../programs/nt.h"
 #include <string.h>
 #include "device.h"
 

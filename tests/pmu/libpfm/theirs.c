@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program for the host: prints what libpfm4 knows of x86 cores, for tests/host/libpfm.t.
+/* A program for the host: prints what libpfm4 knows of x86 cores, for tests/pmu/libpfm.t.
  *
  * pmu PMU GENERAL FIXED MODEL,MODEL...                      counters; Intel's models of family 6
  * event PMU NAME ENCODING COUNTERS                          an event with its default unit masks
