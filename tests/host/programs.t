@@ -196,7 +196,7 @@ check('tests/programs/groups.c', "PMU=none SMP=$_", 0,
     for 2, 66;
 check('tests/programs/runtime.cpp', q(PROGRAM_ARGS='"a b" c\d e\"f g\\' PMU=none SMP=2), 0,
       qr/\Aabcdef\nbefore held at once\nm{1200}\|\n90 checks, 0 wrong\nthen\nlast\n# PASS/);
-check('tests/programs/static.c', "PMU=none SMP=$_", 0, qr/\Awide\n139 checks, 0 wrong\n# PASS/)
+check('tests/programs/static.c', "PMU=none SMP=$_", 0, qr/\Awide\n158 checks, 0 wrong\n# PASS/)
     for 1, 4;
 # CPUs that really run at once.
 check('tests/programs/lists.c', "PMU=none $_", 0, qr/\A[1-9]\d\d checks, 0 wrong\n# PASS/)
