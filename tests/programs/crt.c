@@ -1,48 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of msvcrt.dll: of floating point, numbers, text, times, files, and its data. */
-#include <immintrin.h>
+/* Functions of msvcrt.dll: of numbers, text, times, files, and its data. */
 #include "crt.h"
-
-/* Of a float x and of its value as a double: the same but for rounding. */
-static void floats(void)
-{
-    static const char *const names[] = { "acosf", "asinf", "atanf",  "ceilf", "cosf",
-                                         "coshf", "expf",  "floorf", "logf",  "log10f",
-                                         "sinf",  "sinhf", "sqrtf",  "tanf",  "tanhf" };
-    double (*const known[])(double) = { acos, asin,  atan, ceil, cos,  cosh, exp, floor,
-                                        log,  log10, sin,  sinh, sqrt, tan,  tanh };
-    for (unsigned i = 0; i < 15; i++) {
-        float (*function)(float) = (float (*)(float))find(names[i]);
-        for (float x = 0.125f; x < 1; x += 0.375f)
-            IS(fabs(function(x) - known[i](x)) < 1e-6, 1);
-    }
-    double (*const doubles[])(double) = { find("cosh"), find("sinh"), find("tanh") };
-    for (unsigned i = 0; i < 3; i++) {
-        double e = exp(0.75), minus = exp(-0.75);
-        double wanted = i == 0   ? (e + minus) / 2
-                        : i == 1 ? (e - minus) / 2
-                                 : (e - minus) / (e + minus);
-        IS(fabs(doubles[i](0.75) - wanted) < 1e-12, 1);
-    }
-    IS(OWN(float, powf, float, float)(2, 10), 1024);
-    IS(OWN(float, fmodf, float, float)(7.5f, 2) == 1.5f, 1);
-    IS(fabs(OWN(float, atan2f, float, float)(1, -1) - 2.3561945) < 1e-6, 1);
-    IS(OWN(double, _hypot, double, double)(3, 4), 5);
-    IS(OWN(double, _copysign, double, double)(2, -0.0) == -2, 1);
-    IS(OWN(double, _chgsign, double)(2) == -2, 1);
-    IS(OWN(int, _finite, double)(DBL_MAX), 1);
-    IS(OWN(int, _finite, double)(INFINITY), 0);
-    IS(OWN(int, _isnan, double)(NAN) != 0, 1);
-    IS(OWN(int, _isnan, double)(INFINITY), 0);
-    int (*class)(double) = find("_fpclass");
-    IS(class(NAN), _FPCLASS_QNAN);
-    IS(class(-INFINITY) | class(INFINITY), _FPCLASS_NINF | _FPCLASS_PINF);
-    IS(class(-1) | class(1), _FPCLASS_NN | _FPCLASS_PN);
-    IS(class(-1e-310) | class(1e-310), _FPCLASS_ND | _FPCLASS_PD);
-    IS(class(-0.0) | class(0.0), _FPCLASS_NZ | _FPCLASS_PZ);
-    IS(OWN(unsigned, _controlfp, unsigned, unsigned)(0, 0), 0x9001f); /* all masked, 53 bits */
-    IS(OWN(unsigned, _statusfp, void)() | OWN(unsigned, _clearfp, void)(), 0);
-}
 
 static void numbers(void)
 {
@@ -159,7 +117,6 @@ static void files(void)
     FILE *streams = OWN(FILE *, __iob_func, void)(), *output = streams + 1;
     fpos_t position = 0;
     char text[8];
-    int number;
     errno = 0;
     IS(OWN(int, _write, int, const void *, unsigned)(1, "by number\n", 10), 10);
     IS(OWN(int, _write, int, const void *, unsigned)(0, "x", 1) == -1 && errno == EBADF, 1);
@@ -215,10 +172,6 @@ static void files(void)
     IS(OWN(wint_t, ungetwc, wint_t, FILE *)(WEOF, streams), WEOF); /* takes no place */
     IS(OWN(wint_t, ungetwc, wint_t, FILE *)(0x20ac, streams), 0x20ac);
     IS(OWN(int, fgetc, FILE *)(streams), 0xac); /* its low byte */
-    IS(OWN(int, fscanf, FILE *, const char *, ...)(streams, "%d", &number), EOF);
-    IS(OWN(int, scanf, const char *, ...)("%d", &number), EOF);
-    IS(OWN(int, fwscanf, FILE *, const wchar_t *, ...)(streams, L"%d", &number), EOF);
-    IS(OWN(int, wscanf, const wchar_t *, ...)(L"%d", &number), EOF);
 }
 
 /* Calls the library's function of this name, which takes a list of arguments. */
@@ -326,7 +279,6 @@ static void aborted(int number)
 int main(void)
 {
     library = GetModuleHandleA("msvcrt.dll");
-    floats();
     numbers();
     strings();
     times();

@@ -142,8 +142,6 @@ static void threads_and_input(void)
     IS(end_of(thread), 5);
     IS(begun, 6);
     IS(OWN(uintptr_t, _beginthread, void (*)(void *), unsigned, void *)(NULL, 0, NULL), -1);
-    IS(OWN(int, sscanf, const char *, const char *, ...)("12 x", "%d %c", &number, text), 2);
-    IS(number == 12 && text[0] == 'x', 1);
     IS(OWN(int, ungetc, int, FILE *)('u', streams), 'u');
     IS(OWN(int, ungetc, int, FILE *)('v', streams), EOF); /* one only */
     IS(OWN(char *, fgets, char *, int, FILE *)(text, 8, streams) == text, 1);

@@ -53,9 +53,16 @@ static WINBOOL CALLBACK count(LPWSTR name)
     return TRUE;
 }
 
+static WINBOOL CALLBACK count_names(LPWSTR name, DWORD flags, LPARAM by)
+{
+    locales += wcscmp(name, L"en-US") == 0 && flags & LOCALE_SPECIFICDATA ? (int)by : 0;
+    return TRUE;
+}
+
 static void locale(void)
 {
     WCHAR name[LOCALE_NAME_MAX_LENGTH];
+    char narrow[8] = "#######";
     DWORD page = 0;
     IS(GetUserDefaultLCID(), 0x409);
     IS(IsValidLocale(GetUserDefaultLCID(), LCID_INSTALLED), TRUE);
@@ -82,6 +89,56 @@ static void locale(void)
     IS(LCIDToLocaleName(LOCALE_USER_DEFAULT, name, LOCALE_NAME_MAX_LENGTH, 0), 6);
     IS(LocaleNameToLCID(L"EN-us", 0) == 0x409 && LocaleNameToLCID(L"", 0) == 0x7f, 1);
     FAILS(EnumSystemLocalesW(NULL, LCID_INSTALLED), FALSE, ERROR_INVALID_PARAMETER);
+    IS(EnumSystemLocalesEx(count_names, LOCALE_ALL, 10, NULL) && locales == 11, 1);
+    FAILS(EnumSystemLocalesEx(NULL, LOCALE_ALL, 0, NULL), FALSE, ERROR_INVALID_PARAMETER);
+    IS(GetLocaleInfoA(0x409, LOCALE_SNAME, narrow, 6) == 6 && !strcmp(narrow, "en-US"), 1);
+    IS(narrow[6], '#');
+    FAILS(GetLocaleInfoA(0x409, LOCALE_SNAME, narrow, 5), 0, ERROR_INSUFFICIENT_BUFFER);
+    FAILS(GetLocaleInfoA(0x409, LOCALE_SNAME, NULL, 5), 0, ERROR_INVALID_PARAMETER);
+    IS(GetLocaleInfoA(0x409, number, (char *)&page, 4) == 4 && page == CP_UTF8, 1);
+    IS(GetLocaleInfoA(0x409, LOCALE_SNAME, NULL, 0), 6);
+}
+
+/* --- Libraries. --- */
+
+PVOID WINAPI ResolveDelayLoadedAPI(PVOID, const IMAGE_DELAYLOAD_DESCRIPTOR *, PVOID, PVOID,
+                                   IMAGE_THUNK_DATA *, ULONG);
+
+static FARPROC WINAPI lacks(LPCSTR library, LPCSTR function)
+{
+    return strcmp(library, "kernel32.dll") || strcmp(function, "Slept") ? NULL : (FARPROC)lacks;
+}
+
+/* As a linker lays it out: addresses are offsets from the image. */
+static void delayed(void)
+{
+    static struct {
+        char library[16], none[16];
+        IMAGE_THUNK_DATA names[3], slots[3];
+        struct {
+            WORD hint;
+            char name[8];
+        } function[2];
+    } image = { .library = "kernel32.dll",
+                .none = "nowhere.dll",
+                .function = { { 0, "Sleep" }, { 0, "Slept" } } };
+    const DWORD slots = (DWORD)((char *)image.slots - (char *)&image),
+                names = (DWORD)((char *)image.names - (char *)&image);
+    IMAGE_DELAYLOAD_DESCRIPTOR of = { .ImportAddressTableRVA = slots, .ImportNameTableRVA = names };
+    for (int i = 0; i < 2; i++)
+        image.names[i].u1.AddressOfData = (ULONGLONG)((char *)&image.function[i] - (char *)&image);
+    image.names[2].u1.Ordinal = IMAGE_ORDINAL_FLAG64 | 0xffff;
+    IS(ResolveDelayLoadedAPI(&image, &of, NULL, lacks, &image.slots[0], 0) == Sleep, 1);
+    IS(image.slots[0].u1.Function == (ULONGLONG)Sleep, 1);
+    IS(ResolveDelayLoadedAPI(&image, &of, NULL, lacks, &image.slots[1], 0) == lacks, 1);
+    IS(ResolveDelayLoadedAPI(&image, &of, NULL, NULL, &image.slots[2], 0) == NULL, 1);
+    of.DllNameRVA = sizeof image.library;
+    IS(ResolveDelayLoadedAPI(&image, &of, NULL, NULL, &image.slots[0], 0) == NULL, 1);
+    IS(image.slots[1].u1.Function | image.slots[2].u1.Function, 0);
+    HMODULE ntdll = GetModuleHandleA("ntdll.dll");
+    NTSTATUS(NTAPI * hold)(ULONG, PVOID) = (void *)GetProcAddress(ntdll, "LdrAddRefDll");
+    IS(hold(0, ntdll) | hold(1, ntdll), 0);
+    IS(hold(0, (char *)ntdll + 1), 0xc0000135 - (1ll << 32)); /* STATUS_DLL_NOT_FOUND */
 }
 
 static void files(void)
@@ -204,6 +261,7 @@ int main(void)
 {
     text();
     locale();
+    delayed();
     files();
     rest();
     loader_waits();

@@ -154,6 +154,17 @@ WINBOOL WINAPI EnumSystemLocalesW(LOCALE_ENUMPROCW lpLocaleEnumProc, DWORD dwFla
     return TRUE;
 }
 
+WINBOOL WINAPI EnumSystemLocalesEx(LOCALE_ENUMPROCEX lpLocaleEnumProcEx, DWORD dwFlags,
+                                   LPARAM lParam, LPVOID lpReserved)
+{
+    WCHAR name[] = L"en-US";
+    (void)dwFlags;
+    if (!lpLocaleEnumProcEx || lpReserved)
+        return fail(ERROR_INVALID_PARAMETER);
+    lpLocaleEnumProcEx(name, LOCALE_WINDOWS | LOCALE_SPECIFICDATA, lParam);
+    return TRUE;
+}
+
 static const struct {
     LCTYPE type;
     const WCHAR *text;
@@ -192,6 +203,23 @@ int WINAPI GetLocaleInfoW(LCID Locale, LCTYPE LCType, LPWSTR lpLCData, int cchDa
         return 2;
     }
     return fail(ERROR_INVALID_FLAGS);
+}
+
+/* All texts are ASCII, and a number has the size of two wide characters. */
+int WINAPI GetLocaleInfoA(LCID Locale, LCTYPE LCType, LPSTR lpLCData, int cchData)
+{
+    WCHAR text[32];
+    const bool number = LCType & LOCALE_RETURN_NUMBER;
+    const int n = GetLocaleInfoW(Locale, LCType, text, ARRAYSIZE(text)) * (number ? 2 : 1);
+    if (cchData < 0 || (cchData && !lpLCData))
+        return fail(ERROR_INVALID_PARAMETER);
+    if (n && cchData && n > cchData)
+        return fail(ERROR_INSUFFICIENT_BUFFER);
+    if (cchData && number)
+        memcpy(lpLCData, text, (size_t)n);
+    for (int i = 0; cchData && !number && i < n; i++)
+        lpLCData[i] = (char)text[i];
+    return n;
 }
 
 int WINAPI GetLocaleInfoEx(LPCWSTR lpLocaleName, LCTYPE LCType, LPWSTR lpLCData, int cchData)

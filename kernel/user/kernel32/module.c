@@ -115,3 +115,25 @@ BOOL WINAPI DisableThreadLibraryCalls(HMODULE hLibModule)
 {
     return succeeded(LdrDisableThreadCalloutsForDll(hLibModule));
 }
+
+/* What a library that is loaded at its first use calls for each function that is used. NT: Windows
+ * tells lpDllHook more of a failure; here pfnSystemHook alone is called. */
+PVOID WINAPI ResolveDelayLoadedAPI(BYTE *base, const IMAGE_DELAYLOAD_DESCRIPTOR *of, PVOID hook,
+                                   FARPROC(WINAPI *failed)(LPCSTR, LPCSTR), IMAGE_THUNK_DATA *slot,
+                                   ULONG flags)
+{
+    const IMAGE_THUNK_DATA *names = (const void *)(base + of->ImportNameTableRVA);
+    const IMAGE_THUNK_DATA *name =
+        &names[slot - (IMAGE_THUNK_DATA *)(void *)(base + of->ImportAddressTableRVA)];
+    const char *library = (const char *)base + of->DllNameRVA,
+               *function = IMAGE_SNAP_BY_ORDINAL(name->u1.Ordinal)
+                               ? (const char *)IMAGE_ORDINAL(name->u1.Ordinal)
+                               : (const char *)base + name->u1.AddressOfData + 2;
+    HMODULE module = LoadLibraryA(library);
+    FARPROC found = module ? GetProcAddress(module, function) : NULL;
+    (void)hook, (void)flags;
+    if (!found)
+        return failed ? (PVOID)failed(library, function) : NULL;
+    slot->u1.Function = (ULONG_PTR)found;
+    return (PVOID)found;
+}

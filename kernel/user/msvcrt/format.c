@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* printf and scanf: mingw-w64's own, under Microsoft's names and with a few of its rules. */
+/* printf: mingw-w64's own, under Microsoft's names and with a few of its rules. */
 #include "msvcrt.h"
 #include <stdarg.h>
 
 int __mingw_vfprintf(FILE *stream, const char *format, va_list args);
 int __mingw_vsnprintf(char *text, size_t size, const char *format, va_list args);
-int __mingw_vsscanf(const char *text, const char *format, va_list args);
-int __mingw_vfscanf(FILE *stream, const char *format, va_list args);
 
 #define LOCAL 512
 
@@ -118,10 +116,3 @@ OVER(int, sprintf_s, (char *text, size_t size, const char *format, ...), format,
 OVER(int, _snprintf, (char *text, size_t size, const char *format, ...), format,
      _vsnprintf(text, size, format, args))
 OVER(int, _scprintf, (const char *format, ...), format, _vscprintf(format, args))
-OVER(int, sscanf, (const char *text, const char *format, ...), format,
-     __mingw_vsscanf(text, format, args))
-OVER(int, sscanf_s, (const char *text, const char *format, ...), format,
-     __mingw_vsscanf(text, format, args))
-OVER(int, fscanf, (FILE * stream, const char *format, ...), format,
-     __mingw_vfscanf(stream, format, args))
-OVER(int, scanf, (const char *format, ...), format, __mingw_vfscanf(stdin, format, args))

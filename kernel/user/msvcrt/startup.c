@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* From the process's start to main, and from exit to the process's end. */
 #include "msvcrt.h"
+#include <float.h>
+#include <math.h>
 #include <signal.h>
 
 /* The headers access these through pointers. */
@@ -129,6 +131,16 @@ int __wgetmainargs(int *count, wchar_t ***arguments, wchar_t ***environment, int
 }
 
 void __set_app_type(int type) { (void)type; }
+
+/* No function here reports an error of mathematics. */
+#undef __setusermatherr
+void __setusermatherr(int(__cdecl *handler)(struct _exception *)) { (void)handler; }
+
+void _fpreset(void)
+{
+    unsigned mxcsr = 0x1f80;
+    asm volatile("fninit\n\tldmxcsr %0" : : "m"(mxcsr));
+}
 
 void _initterm(no_arguments *from, no_arguments *end)
 {

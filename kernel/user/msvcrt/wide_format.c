@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wprintf and swscanf, as in format.c. In a wide format %s and %c are wide, %S and %C narrow. */
+/* wprintf, as in format.c. In a wide format %s and %c are wide, %S and %C narrow. */
 #include "msvcrt.h"
 #include <stdarg.h>
 #include <wchar.h>
@@ -9,8 +9,6 @@
 #undef getwchar
 
 int __mingw_vsnwprintf(wchar_t *text, size_t size, const wchar_t *format, va_list args);
-int __mingw_vswscanf(const wchar_t *text, const wchar_t *format, va_list args);
-int __mingw_vfwscanf(FILE *stream, const wchar_t *format, va_list args);
 
 #define POINTER L".16llX" /* %p, as Microsoft prints it */
 #define POINTER_LENGTH 6
@@ -107,11 +105,6 @@ OVER(int, fwprintf, (FILE * stream, const wchar_t *format, ...), format,
 OVER(int, _snwprintf, (wchar_t * text, size_t size, const wchar_t *format, ...), format,
      _vsnwprintf(text, size, format, args))
 OVER(int, _scwprintf, (const wchar_t *format, ...), format, _vscwprintf(format, args))
-OVER(int, swscanf, (const wchar_t *text, const wchar_t *format, ...), format,
-     __mingw_vswscanf(text, format, args))
-OVER(int, fwscanf, (FILE * stream, const wchar_t *format, ...), format,
-     __mingw_vfwscanf(stream, format, args))
-OVER(int, wscanf, (const wchar_t *format, ...), format, __mingw_vfwscanf(stdin, format, args))
 
 /* Microsoft's old ones, without a size. */
 int _swprintf(wchar_t *text, const wchar_t *format, ...);

@@ -55,6 +55,18 @@ NTSTATUS NTAPI LdrUnloadDll(PVOID BaseAddress)
     return m ? STATUS_SUCCESS : STATUS_DLL_NOT_FOUND;
 }
 
+/* NT: Flags may be LDR_ADDREF_DLL_PIN, which keeps the module, as each is kept here. */
+NTSTATUS NTAPI LdrAddRefDll(ULONG Flags, PVOID BaseAddress)
+{
+    (void)Flags;
+    RtlEnterCriticalSection(&loader_lock);
+    struct module *m = module_by_handle(BaseAddress);
+    if (m)
+        m->load_count++;
+    RtlLeaveCriticalSection(&loader_lock);
+    return m ? STATUS_SUCCESS : STATUS_DLL_NOT_FOUND;
+}
+
 NTSTATUS NTAPI LdrGetDllHandle(PWSTR Path, PULONG Flags, PUNICODE_STRING Name, PVOID *BaseAddress)
 {
     char name[256];
