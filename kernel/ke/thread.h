@@ -2,7 +2,6 @@
 /* Threads: kernel threads, and ring-3 threads, which belong to a process. */
 #pragma once
 #include "kernel/base/cpu.h"
-#include "kernel/ke/debug_registers.h"
 #include "kernel/ke/object.h"
 #include "kernel/nt/nt.h"
 
@@ -23,9 +22,6 @@ enum thread_state {
     THREAD_SUSPENDED = 0x100 | THREAD_WAITING
 };
 
-/* What a switch does for a thread beside the usual; bits of at_switch. */
-enum { SWITCH_PROFILED = 1, SWITCH_DEBUG = 2 };
-
 #define THREAD_PRIORITY 8
 #define PROCESS_ID 4 /* NT: there is one program, with one id */
 
@@ -35,12 +31,10 @@ struct thread {
     uint8_t *stack;          /* KERNEL_STACK_SIZE; a magic number at its low end */
     struct process *process; /* NULL: kernel thread */
     const char *name;
-    unsigned id;        /* 0: an idle thread */
-    CHAR priority;      /* L: dispatcher lock to write; 0 of idle threads, 1 to 31 of others */
-    void *fpu;          /* an area for fpu.c; ring-3 threads and drivers' */
-    uint64_t at_switch; /* set by the thread itself, or while it runs nowhere */
+    unsigned id;   /* 0: an idle thread */
+    CHAR priority; /* L: dispatcher lock to write; 0 of idle threads, 1 to 31 of others */
+    void *fpu;     /* an area for fpu.c; ring-3 threads and drivers' */
     struct thread_profiling *profiling; /* NULL: not profiled; set by the thread itself */
-    struct debug_registers debug;       /* see there */
 
     /* L: dispatcher lock (sched.h), all of these */
     enum thread_state state;
@@ -83,7 +77,7 @@ struct thread {
     uint64_t driver_caller; /* used by the thread itself: see kernel/driver/driver.h */
 };
 _Static_assert(offsetof(struct thread, rsp) == THREAD_RSP, "layout.h");
-_Static_assert(offsetof(struct thread, at_switch) == THREAD_AT_SWITCH, "layout.h");
+_Static_assert(offsetof(struct thread, profiling) == THREAD_PROFILING, "layout.h");
 
 /* NT: the kernel's own threads are of process 0, all of ring 3 of process 4. */
 CLIENT_ID thread_client_id(const struct thread *thread);

@@ -21,7 +21,7 @@ NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation,
 NTSTATUS thread_profiling_query(HANDLE ThreadHandle, PVOID ThreadInformation,
                                 ULONG ThreadInformationLength, PULONG ReturnLength);
 
-/* From switch_more.c, under the scheduler's lock, when either thread is profiled. */
+/* From switch.asm, under the scheduler's lock, when either thread is profiled. */
 void thread_profiling_switch(struct thread *from, struct thread *to, KWAIT_REASON reason);
 /* Called by trap.c: an interrupt took that many time stamp ticks of the current thread.
  * UpdateCount stays, because counters have not changed: who reads its counters need not begin

@@ -187,8 +187,6 @@ check('tests/programs/machine.c', "PMU=none SMP=2 QEMU_ARGS='-cpu $_'", 0,
 cmp_ok(-s "$build/program/machine.exe", '>', 250_000, 'the program has 250 KB')
     if wanted('machine.c');
 check('tests/programs/context.c', "PMU=none SMP=$_", 0, qr/\A200 checks, 0 wrong\n# PASS/) for 1, 4;
-check('tests/programs/debug.c', $_, 0, qr/, 0 wrong\n# PASS/)
-    for 'PMU=none SMP=4', map { "PMU=$_" } qw(intel-v1 intel-v4 intel-v6 amd-ext amd-v2);
 # The program checks what each group of the machine says of itself.
 check('tests/programs/groups.c', "PMU=none SMP=$_", 0,
       $_ > 64 ? qr/\A2 groups, 66 processors, 59 checks, 0 wrong\n# PASS/
