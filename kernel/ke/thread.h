@@ -8,7 +8,6 @@
 struct apc_queue;
 struct mutex;
 struct process;
-struct thread_name;
 struct thread_profiling;
 struct wait;
 
@@ -38,13 +37,12 @@ struct thread {
 
     /* L: dispatcher lock (sched.h), all of these */
     enum thread_state state;
-    struct thread_name *description; /* NULL: it never had one */
-    struct cpu_set affinity;         /* CPUs it may run on */
-    unsigned cpu;                    /* where it runs, or ran last */
-    LIST_ENTRY ready;                /* run queue */
-    uint64_t cycles, since;          /* TSC: used until it began to run last, and when that was */
-    const struct wait *wait;         /* while THREAD_WAITING; on its stack */
-    LIST_ENTRY sleep;                /* others with a deadline */
+    struct cpu_set affinity; /* CPUs it may run on */
+    unsigned cpu;            /* where it runs, or ran last */
+    LIST_ENTRY ready;        /* run queue */
+    uint64_t cycles, since;  /* TSC: used until it began to run last, and when that was */
+    const struct wait *wait; /* while THREAD_WAITING; on its stack */
+    LIST_ENTRY sleep;        /* others with a deadline */
     NTSTATUS wait_status;
     LIST_ENTRY mutants;     /* that it owns */
     LIST_ENTRY timers;      /* that queue their calls to it (timer.h) */
