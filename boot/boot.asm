@@ -52,6 +52,8 @@ _start:
     cld
     mov esp, PHYS(boot_stack_top)
     mov ebp, eax                        ; magic; EBX stays the loader's info
+    xor eax, eax
+    mov dr7, eax                        ; no breakpoint of firmware's
     mov eax, 0x80000000
     push ebx
     cpuid

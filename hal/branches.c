@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Who has the lists of last branches of pmu/branches.c: a trace session, or else threads with a
- * debugger, each while it runs. A filter has the same bits as Windows' flags and as LBR_SELECT; a
- * call stack needs jumps and far branches hidden, which is added here. Sources: Microsoft's page
- * for TraceConfigureLastBranchRecord; SDM volume 3, "Filtering of Last Branch Records". */
+/* The lists of last branches of pmu/branches.c, which one trace session at a time has. A filter has
+ * the same bits as Windows' flags and as LBR_SELECT; a call stack needs jumps and far branches
+ * hidden, which is added here. Sources: Microsoft's page for TraceConfigureLastBranchRecord; SDM
+ * volume 3, "Filtering of Last Branch Records". */
 #include "hal/branches.h"
 #include "kernel/base/assert.h"
 #include "pmu/branches.h"
@@ -13,40 +13,10 @@ _Static_assert(HAL_BRANCHES_MAX == PMU_BRANCHES_MAX, "the longest list");
 #define NOT_OF_STACKS                                                                              \
     (1u << PMU_HIDE_JCC | 1u << PMU_HIDE_IND_JMP | 1u << PMU_HIDE_REL_JMP | 1u << PMU_HIDE_FAR)
 
-static bool claimed; /* atomic; by a session */
+static bool claimed; /* atomic */
 static struct pmu_gate gates[MAX_CPUS];
 
 static const struct pmu_branches *of_this_cpu(void) { return pmu_branches_of(pmu_here()); }
-static bool is_claimed(void) { return __atomic_load_n(&claimed, __ATOMIC_ACQUIRE); }
-
-/* --- Threads. --- */
-
-uint64_t hal_branches_watch(bool record, bool step)
-{
-    return is_claimed() ? 0 : pmu_branches_watch(of_this_cpu(), record, step);
-}
-
-void hal_branches_stop(void)
-{
-    if (!is_claimed())
-        pmu_branches_stop(of_this_cpu());
-}
-
-struct hal_branch hal_branches_last(uint64_t below)
-{
-    if (is_claimed()) /* the list has others' branches */
-        return (struct hal_branch){ 0, 0 };
-    struct pmu_branch branch = pmu_branches_last(of_this_cpu(), below);
-    return (struct hal_branch){ branch.from, branch.to };
-}
-
-struct hal_branch hal_branches_exception(void)
-{
-    struct pmu_branch branch = pmu_branches_exception(of_this_cpu());
-    return (struct hal_branch){ branch.from, branch.to };
-}
-
-/* --- Sessions. --- */
 
 bool hal_branches_can(uint32_t hidden)
 {
@@ -63,13 +33,13 @@ bool hal_branches_claim(void) { return !__atomic_exchange_n(&claimed, true, __AT
 
 void hal_branches_release(void)
 {
-    ASSERT(is_claimed());
-    __atomic_store_n(&claimed, false, __ATOMIC_RELEASE);
+    bool was = __atomic_exchange_n(&claimed, false, __ATOMIC_RELEASE);
+    ASSERT(was);
 }
 
 void hal_branches_end(void)
 {
-    pmu_branches_stop(of_this_cpu());
+    wrmsr(of_this_cpu()->control, 0);
     pmu_branches_clear(of_this_cpu());
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The processors' lists of last branches; what stands below says of pmu/branches.h what may be
- * known above the HAL. On this CPU, interrupts off, unless it says otherwise. */
+ * known above the HAL, for a trace session. On this CPU, interrupts off, unless it says
+ * otherwise. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,22 +9,6 @@
 struct hal_branch {
     uint64_t from, to; /* 0: none */
 };
-
-/* As DEBUGCTL has them: what a CPU does of that. */
-#define HAL_RECORDS_BRANCHES 1u
-#define HAL_STEPS_BRANCHES 2u
-
-/* The last branch, for a debugger of ring 3. Starts to record ring 3's branches, from none, and to
- * step from branch to branch; returns what of it this CPU can do: nothing while a trace session has
- * the lists. Each #DB may end both. Stops both. */
-uint64_t hal_branches_watch(bool record, bool step);
-void hal_branches_stop(void);
-/* While stopped: the newest branch from and to addresses below; the one before the last interrupt
- * or exception, which may be of another thread. */
-struct hal_branch hal_branches_last(uint64_t below);
-struct hal_branch hal_branches_exception(void);
-
-/* --- For a trace session. --- */
 
 #define HAL_BRANCHES_MAX 32
 /* What hides branches, as EVNTRACE_LBR_FLAGS have it; with the call stack, that too. */

@@ -12,7 +12,6 @@
 #include "kernel/base/panic.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
-#include "kernel/ke/debug_registers.h"
 #include "kernel/ke/etw.h"
 #include "kernel/ke/exception.h"
 #include "kernel/ke/process.h"
@@ -116,8 +115,6 @@ static __attribute__((noinline)) void exception(struct trap_frame *frame)
             panic_trap(frame, fault_address);
         return;
     }
-    if (frame->vector == EXC_DEBUG)
-        debug_trapped();
     sti();
     if (is_half_syscall(frame)) {
         complete_syscall(frame);
@@ -264,8 +261,6 @@ void trap_nmi(struct trap_frame *frame)
             return;                     /* another one, of the CPU that is printing */
         idt[EXC_MACHINE_CHECK].ist = 0; /* it does not begin on this stack again */
     }
-    if (frame->vector == EXC_DEBUG && debug_is_users(frame))
-        return;
     if (frame->vector != EXC_NMI)
         panic_trap(frame, read_cr2());
     panic_stop_if_dying();

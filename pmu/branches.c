@@ -9,10 +9,6 @@
 
 #define MSR_PERF_CAPABILITIES 0x345
 #define MSR_DEBUGCTL 0x1d9
-#define DEBUGCTL_LBR 1u
-#define DEBUGCTL_BTF 2u
-#define MSR_PAIR 0x1db      /* from, to: the last branch */
-#define MSR_EXCEPTION 0x1dd /* from, to: the last before an exception or interrupt */
 #define FORMAT_MASK 0x3fu
 #define FORMAT_FLAGS 3u /* Nehalem */
 #define FORMAT_TSX 4u   /* Haswell: the first with call stacks */
@@ -107,11 +103,6 @@ void pmu_branches_probe(struct pmu_branches *b)
     if (!b->depth || !can_read(b->info) || !can_read(b->top) || !can_read(b->filter) ||
         !keeps(b->control, b->enable))
         *b = (struct pmu_branches){ 0 };
-    if (!b->depth && keeps(MSR_DEBUGCTL, DEBUGCTL_LBR) && can_read(MSR_PAIR))
-        b->pair = MSR_PAIR;
-    if (can_read(MSR_EXCEPTION) && can_read(MSR_EXCEPTION + 1))
-        b->exception = MSR_EXCEPTION;
-    b->steps_branches = keeps(MSR_DEBUGCTL, DEBUGCTL_BTF);
 }
 
 /* IA32_LBR_CTL: its bits let through what `hidden` hides. */
@@ -193,54 +184,4 @@ unsigned pmu_branches_read(const struct pmu_branches *b, struct pmu_branch list[
         else
             wrong++;
     return b->depth - wrong;
-}
-
-uint64_t pmu_branches_watch(const struct pmu_branches *b, bool record, bool step)
-{
-    uint64_t debugctl = step && b->steps_branches ? DEBUGCTL_BTF : 0, shown = debugctl;
-    if (record && b->depth) {
-        pmu_branches_clear(b);
-        struct pmu_gate gate = pmu_branches_gate(b, 1u << PMU_HIDE_KERNEL);
-        if (gate.msr == MSR_DEBUGCTL)
-            debugctl |= gate.on;
-        else
-            wrmsr(gate.msr, gate.on);
-    }
-    if (record && b->pair)
-        debugctl |= DEBUGCTL_LBR;
-    if (debugctl)
-        wrmsr(MSR_DEBUGCTL, debugctl);
-    return shown | (record && (b->depth || b->pair) ? DEBUGCTL_LBR : 0);
-}
-
-void pmu_branches_stop(const struct pmu_branches *b)
-{
-    if (b->depth)
-        wrmsr(b->control, 0);
-    if (b->pair || b->steps_branches)
-        wrmsr(MSR_DEBUGCTL, 0);
-}
-
-static struct pmu_branch read_pair(uint32_t msr)
-{
-    return (struct pmu_branch){ rdmsr(msr), rdmsr(msr + 1), false };
-}
-
-static bool is_below(const struct pmu_branch *e, uint64_t below)
-{
-    return e->from && e->from < below && e->to < below;
-}
-
-struct pmu_branch pmu_branches_last(const struct pmu_branches *b, uint64_t below)
-{
-    struct pmu_branch none = { 0 }, e = b->pair ? read_pair(b->pair) : none;
-    unsigned depth = is_readable(b) ? b->depth : 0, top = newest(b);
-    for (unsigned n = 0; !is_below(&e, below) && n < depth && read_entry(b, top, n, &e); n++)
-        continue;
-    return is_below(&e, below) ? e : none;
-}
-
-struct pmu_branch pmu_branches_exception(const struct pmu_branches *b)
-{
-    return b->exception ? read_pair(b->exception) : (struct pmu_branch){ 0 };
 }

@@ -43,10 +43,7 @@ struct pmu_branches {
     uint32_t control;                /* starts, by the bits `enable` */
     uint64_t enable;
     bool call_stack; /* the filter has PMU_CALL_STACK */
-    uint32_t pair,
-        exception;       /* the last branch where there is no list; that before the last event */
-    bool steps_branches; /* DEBUGCTL[1]: TF steps from branch to branch */
-    bool left_on;        /* firmware had it on; kinds.c */
+    bool left_on;    /* firmware had it on; kinds.c */
 };
 
 struct pmu_branch {
@@ -67,13 +64,3 @@ struct pmu_gate pmu_branches_gate(const struct pmu_branches *b, uint32_t hidden)
  * is on. */
 void pmu_branches_clear(const struct pmu_branches *b);
 unsigned pmu_branches_read(const struct pmu_branches *b, struct pmu_branch list[PMU_BRANCHES_MAX]);
-
-/* For a debugger of ring 3. Starts to record its branches alone, from an empty list, and to step
- * from branch to branch; returns the bits of DEBUGCTL that mean what was done. #DB ends both, on
- * some processors. Stops both. */
-uint64_t pmu_branches_watch(const struct pmu_branches *b, bool record, bool step);
-void pmu_branches_stop(const struct pmu_branches *b);
-/* While stopped: the newest branch from and to addresses below; 0: there is none. And the one
- * before the last interrupt or exception. */
-struct pmu_branch pmu_branches_last(const struct pmu_branches *b, uint64_t below);
-struct pmu_branch pmu_branches_exception(const struct pmu_branches *b);

@@ -31,7 +31,8 @@
 
 /* struct thread */
 #define THREAD_RSP 40
-#define THREAD_AT_SWITCH 88
+#define THREAD_PROFILING 88
+#define THREAD_CPU 96
 
 /* struct exported of drivers' imports, and their thunks. */
 #define EXPORTED_ADDRESS 8

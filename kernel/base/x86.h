@@ -203,10 +203,6 @@ CR_ACCESSORS(8)
         asm volatile("mov %0,%%dr" #n : : "r"(v) : "memory");                                      \
     }
 DR_ACCESSORS(0)
-DR_ACCESSORS(1)
-DR_ACCESSORS(2)
-DR_ACCESSORS(3)
-DR_ACCESSORS(6)
 DR_ACCESSORS(7)
 #undef DR_ACCESSORS
 

@@ -9,7 +9,7 @@ struct thread_profiling;
 /* Called once, at boot: "accumulate" or "isolate"; false: neither. */
 bool thread_profiling_policy(const char *name);
 
-/* From switch_more.c, under the scheduler's lock: a thread leaves this CPU, another arrives. NULL:
+/* From switch.asm, under the scheduler's lock: a thread leaves this CPU, another arrives. NULL:
  * that one is not profiled; not both. */
 void thread_profiling_switch(struct thread_profiling *out, struct thread_profiling *in,
                              unsigned cpu, KWAIT_REASON reason);

@@ -9,8 +9,6 @@
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 
-/* RF too: the way past a breakpoint on execution. */
-#define RFLAGS_CONTEXT (RFLAGS_USER | RFLAGS_RF)
 #define FSW_EXCEPTIONS 0x80ffu /* and the busy bit */
 
 static bool wants(const CONTEXT *c, ULONG part) { return (c->ContextFlags & part) == part; }
@@ -31,8 +29,13 @@ static void set_integer(struct trap_frame *f, const CONTEXT *c)
     f->r12 = c->R12, f->r13 = c->R13, f->r14 = c->R14, f->r15 = c->R15;
 }
 
-static void get_general(const struct thread *thread, const struct trap_frame *frame,
-                        CONTEXT *context)
+static void clear_debug_registers(CONTEXT *c)
+{
+    c->Dr0 = c->Dr1 = c->Dr2 = c->Dr3 = c->Dr6 = c->Dr7 = 0;
+    memset(&c->DebugControl, 0, sizeof *c - offsetof(CONTEXT, DebugControl));
+}
+
+static void get_general(const struct trap_frame *frame, CONTEXT *context)
 {
     if (wants(context, CONTEXT_CONTROL)) {
         context->Rip = frame->rip;
@@ -46,12 +49,12 @@ static void get_general(const struct thread *thread, const struct trap_frame *fr
     if (wants(context, CONTEXT_SEGMENTS))
         context->SegDs = context->SegEs = context->SegFs = context->SegGs = SEL_USER_SS;
     if (wants(context, CONTEXT_DEBUG_REGISTERS))
-        debug_get(thread, context);
+        clear_debug_registers(context);
 }
 
 void context_get(const struct trap_frame *frame, CONTEXT *context)
 {
-    get_general(thread_current(), frame, context);
+    get_general(frame, context);
     if (!wants(context, CONTEXT_FLOATING_POINT))
         return;
     fxsave(&context->FltSave);
@@ -60,7 +63,7 @@ void context_get(const struct trap_frame *frame, CONTEXT *context)
 
 void context_get_stopped(const struct thread *thread, CONTEXT *context)
 {
-    get_general(thread, context_frame(thread), context);
+    get_general(context_frame(thread), context);
     if (!wants(context, CONTEXT_FLOATING_POINT))
         return;
     fpu_get_legacy(thread->fpu, &context->FltSave);
@@ -82,26 +85,24 @@ void context_clear_x87(const CONTEXT *context)
     fxrstor(&next);
 }
 
-static void set_general(struct thread *thread, struct trap_frame *frame, const CONTEXT *context)
+static void set_general(struct trap_frame *frame, const CONTEXT *context)
 {
     if (wants(context, CONTEXT_CONTROL)) {
         frame->rip = context->Rip;
         frame->rsp = context->Rsp;
-        frame->rflags = (context->EFlags & RFLAGS_CONTEXT) | RFLAGS_IF | 2;
+        frame->rflags = (context->EFlags & RFLAGS_USER) | RFLAGS_IF | 2;
         frame->cs = SEL_USER_CS;
         frame->ss = SEL_USER_SS;
     }
     if (wants(context, CONTEXT_INTEGER))
         set_integer(frame, context);
-    if (wants(context, CONTEXT_DEBUG_REGISTERS))
-        debug_set(thread, context);
     frame->vector = TRAP_RESTORE;
 }
 
 void context_set(struct trap_frame *frame, const CONTEXT *context)
 {
     XSAVE_FORMAT next __attribute__((aligned(16)));
-    set_general(thread_current(), frame, context);
+    set_general(frame, context);
     if (!wants(context, CONTEXT_FLOATING_POINT))
         return;
     get_floating_point(context, &next);
@@ -111,7 +112,7 @@ void context_set(struct trap_frame *frame, const CONTEXT *context)
 void context_set_stopped(struct thread *thread, const CONTEXT *context)
 {
     XSAVE_FORMAT next;
-    set_general(thread, context_frame(thread), context);
+    set_general(context_frame(thread), context);
     if (!wants(context, CONTEXT_FLOATING_POINT))
         return;
     get_floating_point(context, &next);
@@ -130,7 +131,12 @@ NTSTATUS context_copy_in(CONTEXT *context, const CONTEXT *user)
     return caller_get(context, user, sizeof *context);
 }
 
-bool context_possible(const CONTEXT *context)
+NTSTATUS context_check(const CONTEXT *context)
 {
-    return !wants(context, CONTEXT_CONTROL) || context_canonical(context->Rip);
+    const CONTEXT *c = context;
+    if (wants(c, CONTEXT_CONTROL) && !context_canonical(c->Rip))
+        return STATUS_ACCESS_VIOLATION;
+    if (wants(c, CONTEXT_DEBUG_REGISTERS) && c->Dr0 | c->Dr1 | c->Dr2 | c->Dr3 | c->Dr7)
+        return STATUS_NOT_SUPPORTED;
+    return STATUS_SUCCESS;
 }

@@ -22,8 +22,11 @@ void context_set(struct trap_frame *frame, const CONTEXT *context);
 /* context_get and context_set of a thread that runs nowhere. L: dispatcher lock. */
 void context_get_stopped(const struct thread *thread, CONTEXT *context);
 void context_set_stopped(struct thread *thread, const CONTEXT *context);
-/* Whether ring 3 can continue at the context's Rip; true without CONTEXT_CONTROL. */
-bool context_possible(const CONTEXT *context);
+/* Whether the parts that ContextFlags ask for can become a thread's. STATUS_ACCESS_VIOLATION: Rip
+ * is not canonical (NT: made so). STATUS_NOT_SUPPORTED: an address in a debug register, or a bit of
+ * Dr7. NT: threads have debug registers. Here they are 0, the last branch and Dr6 after a step too:
+ * no counter needs them, and each switch of threads would look at them. */
+NTSTATUS context_check(const CONTEXT *context);
 
 /* x87 without the exceptions that this context of the current thread has pending: else the next
  * x87 instruction would raise them again. Not FNCLEX, which an emulated ring 0 was seen not to

@@ -43,8 +43,6 @@ static void fill_frame(struct exception_frame *e, const struct trap_frame *f,
     memset(e, 0, sizeof *e);
     e->context.ContextFlags = CONTEXT_ALL;
     context_get(f, &e->context);
-    if (f->vector != EXC_DEBUG) /* those of the last one */
-        memset(&e->context.DebugControl, 0, sizeof e->context - offsetof(CONTEXT, DebugControl));
     e->context_ex.All = (CONTEXT_CHUNK){ -(LONG)sizeof(CONTEXT), sizeof(CONTEXT) + 24 };
     e->context_ex.Legacy = (CONTEXT_CHUNK){ -(LONG)sizeof(CONTEXT), sizeof(CONTEXT) };
     e->context_ex.XState = (CONTEXT_CHUNK){ 25, 0 };
@@ -86,9 +84,7 @@ void exception_deliver(struct trap_frame *frame, const EXCEPTION_RECORD *record)
 static NTSTATUS get_context(CONTEXT *context, const CONTEXT *user)
 {
     NTSTATUS status = context_copy_in(context, user);
-    if (NT_SUCCESS(status) && !context_possible(context))
-        status = STATUS_ACCESS_VIOLATION;
-    return status;
+    return NT_SUCCESS(status) ? context_check(context) : status;
 }
 
 NTSTATUS NtContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert)

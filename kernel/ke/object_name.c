@@ -10,38 +10,16 @@
 static struct lock names_lock = LOCK("object names", DISPATCH_LEVEL);
 static LIST_ENTRY names = { &names, &names }; /* L: names_lock */
 
-static const WCHAR folder[] = u"\\BaseNamedObjects\\";
-#define FOLDER (sizeof folder / sizeof(WCHAR) - 1)
-
-static NTSTATUS check_path(const WCHAR *text, unsigned length)
-{
-    if (length && text[0] != '\\')
-        return STATUS_OBJECT_PATH_SYNTAX_BAD;
-    if (length <= FOLDER || memcmp(text, folder, FOLDER * sizeof(WCHAR)))
-        return STATUS_OBJECT_PATH_NOT_FOUND;
-    for (unsigned i = FOLDER; i < length; i++)
-        if (text[i] == '\\')
-            return STATUS_OBJECT_PATH_NOT_FOUND;
-    return STATUS_SUCCESS;
-}
-
 static NTSTATUS get_text(PUNICODE_STRING from, struct object_name *name)
 {
     UNICODE_STRING string;
-    WCHAR text[FOLDER + OBJECT_NAME_LENGTH];
     NTSTATUS status = caller_get(&string, from, sizeof string);
     if (!NT_SUCCESS(status) || !string.Length)
         return status;
-    if (string.Length % sizeof(WCHAR) || string.Length > sizeof text)
+    if (string.Length % sizeof(WCHAR) || string.Length > sizeof name->text)
         return STATUS_OBJECT_NAME_INVALID;
-    status = caller_get(text, string.Buffer, string.Length);
-    if (NT_SUCCESS(status))
-        status = check_path(text, string.Length / sizeof(WCHAR));
-    if (!NT_SUCCESS(status))
-        return status;
-    name->length = (USHORT)(string.Length - FOLDER * sizeof(WCHAR));
-    memcpy(name->text, text + FOLDER, name->length);
-    return STATUS_SUCCESS;
+    name->length = string.Length;
+    return caller_get(name->text, string.Buffer, string.Length);
 }
 
 NTSTATUS object_name_get(const OBJECT_ATTRIBUTES *attributes, struct object_name *name,
@@ -80,14 +58,6 @@ static struct object *find_name(const struct object_name *name)
             return n->object;
     }
     return NULL;
-}
-
-struct object *object_name_find(const struct object_name *name)
-{
-    KIRQL irql = lock_acquire(&names_lock);
-    struct object *found = find_name(name);
-    lock_release(&names_lock, irql);
-    return found;
 }
 
 struct object *object_name_enter(struct object_name *name, struct object *object)

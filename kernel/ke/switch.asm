@@ -6,12 +6,12 @@ section .text
 
 ; void switch_stacks(struct thread *from, struct thread *to, KWAIT_REASON reason)
 global switch_stacks, switch_profiling_end
-extern switch_more
-; Up to switch_profiling_end: what a switch between threads without counts or debug registers pays.
+extern thread_profiling_switch
+; Up to switch_profiling_end: what a switch between threads that are not profiled pays.
 switch_stacks:
-    mov rax, [rdi + THREAD_AT_SWITCH]
-    or rax, [rsi + THREAD_AT_SWITCH]
-    jnz more
+    mov rax, [rdi + THREAD_PROFILING]
+    or rax, [rsi + THREAD_PROFILING]
+    jnz profiled
 switch_profiling_end:
     pushfq
     push_all CALLEE_SAVED
@@ -20,11 +20,15 @@ switch_profiling_end:
     pop_all CALLEE_SAVED
     popfq
     ret
-more:
+profiled:
     push rdi
     push rsi
     sub rsp, 8
-    call switch_more
+    mov ecx, edx
+    mov edx, [rsi + THREAD_CPU]
+    mov rdi, [rdi + THREAD_PROFILING]
+    mov rsi, [rsi + THREAD_PROFILING]
+    call thread_profiling_switch
     add rsp, 8
     pop rsi
     pop rdi

@@ -77,26 +77,6 @@ NTSTATUS NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
     return waitable_publish(object, &name, flags, DesiredAccess, MutantHandle);
 }
 
-/* --- Opening them. --- */
-
-NTSTATUS NtOpenEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
-                     POBJECT_ATTRIBUTES ObjectAttributes)
-{
-    return waitable_open(&event_type, EventHandle, DesiredAccess, ObjectAttributes);
-}
-
-NTSTATUS NtOpenSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
-                         POBJECT_ATTRIBUTES ObjectAttributes)
-{
-    return waitable_open(&semaphore_type, SemaphoreHandle, DesiredAccess, ObjectAttributes);
-}
-
-NTSTATUS NtOpenMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
-                      POBJECT_ATTRIBUTES ObjectAttributes)
-{
-    return waitable_open(&mutant_type, MutantHandle, DesiredAccess, ObjectAttributes);
-}
-
 /* --- Changing and asking. --- */
 
 static NTSTATUS change_event(HANDLE handle, PLONG previous, LONG (*change)(KEVENT *))

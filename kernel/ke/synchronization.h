@@ -23,14 +23,6 @@ NTSTATUS NtCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
                            LONG MaximumCount);
 NTSTATUS NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
                         POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner);
-/* STATUS_INVALID_PARAMETER: ObjectAttributes is NULL; STATUS_OBJECT_PATH_SYNTAX_BAD: no name;
- * STATUS_OBJECT_NAME_NOT_FOUND; STATUS_OBJECT_TYPE_MISMATCH. */
-NTSTATUS NtOpenEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
-                     POBJECT_ATTRIBUTES ObjectAttributes);
-NTSTATUS NtOpenSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
-                         POBJECT_ATTRIBUTES ObjectAttributes);
-NTSTATUS NtOpenMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
-                      POBJECT_ATTRIBUTES ObjectAttributes);
 
 /* EVENT_MODIFY_STATE. */
 NTSTATUS NtSetEvent(HANDLE EventHandle, PLONG PreviousState);
@@ -46,8 +38,6 @@ NTSTATUS NtReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
 /* As above; STATUS_INVALID_PARAMETER_4: TimerType (our choice, as _6 below). */
 NTSTATUS NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
                        POBJECT_ATTRIBUTES ObjectAttributes, TIMER_TYPE TimerType);
-NTSTATUS NtOpenTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
-                     POBJECT_ATTRIBUTES ObjectAttributes);
 /* Signals the timer at DueTime, as of KeWaitForSingleObject, and then each Period milliseconds (0:
  * once); until then it is not signaled. Each time the calling thread calls
  * TimerApcRoutine(TimerContext, the time since 1601, low and high half) at its next alertable

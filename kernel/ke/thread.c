@@ -78,8 +78,6 @@ static void destroy_thread(struct object *object)
     phys_free(thread->stack, STACK_PAGES);
     if (thread->apcs)
         phys_free(thread->apcs, 1);
-    if (thread->description)
-        phys_free(thread->description, 1);
     phys_free(thread, 1);
     if (process)
         object_release(&process->object);

@@ -2,14 +2,12 @@
 /* Threads: kernel threads, and ring-3 threads, which belong to a process. */
 #pragma once
 #include "kernel/base/cpu.h"
-#include "kernel/ke/debug_registers.h"
 #include "kernel/ke/object.h"
 #include "kernel/nt/nt.h"
 
 struct apc_queue;
 struct mutex;
 struct process;
-struct thread_name;
 struct thread_profiling;
 struct wait;
 
@@ -23,9 +21,6 @@ enum thread_state {
     THREAD_SUSPENDED = 0x100 | THREAD_WAITING
 };
 
-/* What a switch does for a thread beside the usual; bits of at_switch. */
-enum { SWITCH_PROFILED = 1, SWITCH_DEBUG = 2 };
-
 #define THREAD_PRIORITY 8
 #define PROCESS_ID 4 /* NT: there is one program, with one id */
 
@@ -35,22 +30,19 @@ struct thread {
     uint8_t *stack;          /* KERNEL_STACK_SIZE; a magic number at its low end */
     struct process *process; /* NULL: kernel thread */
     const char *name;
-    unsigned id;        /* 0: an idle thread */
-    CHAR priority;      /* L: dispatcher lock to write; 0 of idle threads, 1 to 31 of others */
-    void *fpu;          /* an area for fpu.c; ring-3 threads and drivers' */
-    uint64_t at_switch; /* set by the thread itself, or while it runs nowhere */
+    unsigned id;   /* 0: an idle thread */
+    CHAR priority; /* L: dispatcher lock to write; 0 of idle threads, 1 to 31 of others */
+    void *fpu;     /* an area for fpu.c; ring-3 threads and drivers' */
     struct thread_profiling *profiling; /* NULL: not profiled; set by the thread itself */
-    struct debug_registers debug;       /* see there */
+    unsigned cpu;                       /* where it runs, or ran last; L: dispatcher lock */
 
     /* L: dispatcher lock (sched.h), all of these */
     enum thread_state state;
-    struct thread_name *description; /* NULL: it never had one */
-    struct cpu_set affinity;         /* CPUs it may run on */
-    unsigned cpu;                    /* where it runs, or ran last */
-    LIST_ENTRY ready;                /* run queue */
-    uint64_t cycles, since;          /* TSC: used until it began to run last, and when that was */
-    const struct wait *wait;         /* while THREAD_WAITING; on its stack */
-    LIST_ENTRY sleep;                /* others with a deadline */
+    struct cpu_set affinity; /* CPUs it may run on */
+    LIST_ENTRY ready;        /* run queue */
+    uint64_t cycles, since;  /* TSC: used until it began to run last, and when that was */
+    const struct wait *wait; /* while THREAD_WAITING; on its stack */
+    LIST_ENTRY sleep;        /* others with a deadline */
     NTSTATUS wait_status;
     LIST_ENTRY mutants;     /* that it owns */
     LIST_ENTRY timers;      /* that queue their calls to it (timer.h) */
@@ -83,7 +75,8 @@ struct thread {
     uint64_t driver_caller; /* used by the thread itself: see kernel/driver/driver.h */
 };
 _Static_assert(offsetof(struct thread, rsp) == THREAD_RSP, "layout.h");
-_Static_assert(offsetof(struct thread, at_switch) == THREAD_AT_SWITCH, "layout.h");
+_Static_assert(offsetof(struct thread, profiling) == THREAD_PROFILING, "layout.h");
+_Static_assert(offsetof(struct thread, cpu) == THREAD_CPU, "layout.h");
 
 /* NT: the kernel's own threads are of process 0, all of ring 3 of process 4. */
 CLIENT_ID thread_client_id(const struct thread *thread);

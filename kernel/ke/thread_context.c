@@ -104,8 +104,8 @@ NTSTATUS NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext)
 {
     CONTEXT context;
     NTSTATUS status = get_context(&context, ThreadContext);
-    if (NT_SUCCESS(status) && !context_possible(&context))
-        status = STATUS_ACCESS_VIOLATION;
+    if (NT_SUCCESS(status))
+        status = context_check(&context);
     if (!NT_SUCCESS(status))
         return status;
     return exchange(ThreadHandle, THREAD_SET_CONTEXT, &(struct exchange){ &context, true });

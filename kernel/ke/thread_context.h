@@ -18,6 +18,5 @@ NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
  * flags that ring 3 may not set, stay as they are. One inside a service ends that first, and goes
  * on with these registers, all of them (NT: those that calls need not keep are lost).
  *
- * As above, and STATUS_ACCESS_VIOLATION: Rip is not canonical (NT: made so). Of debug
- * registers see debug_registers.h. */
+ * As above, and those of context_check. */
 NTSTATUS NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);

@@ -57,12 +57,6 @@ NTSTATUS NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
     return waitable_publish(object, &name, flags, DesiredAccess, TimerHandle);
 }
 
-NTSTATUS NtOpenTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
-                     POBJECT_ATTRIBUTES ObjectAttributes)
-{
-    return waitable_open(&timer_type, TimerHandle, DesiredAccess, ObjectAttributes);
-}
-
 /* L: dispatcher lock. One call waits at a time, however often the timer comes. */
 static void call(struct user_timer *timer)
 {

@@ -69,25 +69,6 @@ NTSTATUS waitable_publish(struct object *object, const struct object_name *name,
     return NT_SUCCESS(status) ? STATUS_OBJECT_NAME_EXISTS : status;
 }
 
-NTSTATUS waitable_open(const struct object_type *type, PHANDLE handle, ACCESS_MASK access,
-                       const OBJECT_ATTRIBUTES *attributes)
-{
-    struct object_name name;
-    ULONG flags;
-    NTSTATUS status = waitable_arguments(handle, attributes, &name, &flags);
-    if (!NT_SUCCESS(status))
-        return status;
-    if (!attributes || !name.length)
-        return attributes ? STATUS_OBJECT_PATH_SYNTAX_BAD : STATUS_INVALID_PARAMETER;
-    struct object *found = object_name_find(&name);
-    if (!found)
-        return STATUS_OBJECT_NAME_NOT_FOUND;
-    if (found->type == type)
-        return give(found, access, handle);
-    object_release(found);
-    return STATUS_OBJECT_TYPE_MISMATCH;
-}
-
 NTSTATUS waitable_answer(const struct waitable_query *query, HANDLE handle, PVOID to, ULONG length,
                          PULONG returned)
 {

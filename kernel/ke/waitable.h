@@ -25,7 +25,7 @@ struct waitable {
 
 /* For a type's `destroy`: when the last reference goes. */
 void waitable_destroy(struct object *object);
-/* Looks at what every Create and Open service takes. */
+/* Looks at what every Create service takes. */
 NTSTATUS waitable_arguments(PHANDLE handle, const OBJECT_ATTRIBUTES *attributes,
                             struct object_name *name, ULONG *flags);
 /* With one reference; the caller initializes it before it publishes it. NULL without memory. */
@@ -34,8 +34,6 @@ struct object *waitable_make(const struct object_type *type);
  * one that has the name. */
 NTSTATUS waitable_publish(struct object *object, const struct object_name *name, ULONG flags,
                           ACCESS_MASK access, PHANDLE handle);
-NTSTATUS waitable_open(const struct object_type *type, PHANDLE handle, ACCESS_MASK access,
-                       const OBJECT_ATTRIBUTES *attributes);
 
 struct waitable_query {
     const struct object_type *type;

@@ -167,7 +167,6 @@ typedef enum _THREADINFOCLASS {
     ThreadCycleTime = 23,
     ThreadGroupInformation = 30, /* GROUP_AFFINITY */
     ThreadCounterProfiling = 32,
-    ThreadNameInformation = 38
 } THREADINFOCLASS;
 
 typedef struct _SYSTEM_MEMORY_USAGE_INFORMATION {

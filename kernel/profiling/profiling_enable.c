@@ -177,7 +177,6 @@ static NTSTATUS enable(struct thread *me, const THREAD_PROFILING_INFORMATION *in
     KIRQL old = irql_raise(IPI_LEVEL); /* no switch, no refresh in between */
     thread_profiling_begin(p, me->cpu);
     __atomic_store_n(&me->profiling, p, __ATOMIC_RELEASE);
-    me->at_switch |= SWITCH_PROFILED;
     irql_lower(old);
     WINDOW(enabled);
     return STATUS_SUCCESS;
@@ -188,7 +187,6 @@ static void end(struct thread *thread)
 {
     struct thread_profiling *p = thread->profiling;
     KIRQL old = irql_raise(IPI_LEVEL);
-    thread->at_switch &= ~(uint64_t)SWITCH_PROFILED;
     __atomic_store_n(&thread->profiling, NULL, __ATOMIC_RELEASE);
     if (p->mask)
         thread_profiling_sample(p, NULL);

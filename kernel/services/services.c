@@ -8,7 +8,6 @@
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
-#include "kernel/ke/thread_name.h"
 #include "kernel/mm/vm.h"
 #include "kernel/profiling/profiling_enable.h"
 
@@ -177,8 +176,8 @@ static NTSTATUS set_base_priority(HANDLE handle, PVOID buffer, ULONG length)
 }
 
 /* ThreadBasePriority, ThreadAffinityMask, which is of the thread's primary group,
- * ThreadGroupInformation, ThreadNameInformation (thread_name.h) and ThreadCounterProfiling
- * (profiling_enable.c); others STATUS_INVALID_INFO_CLASS. */
+ * ThreadGroupInformation and ThreadCounterProfiling (profiling_enable.c); others
+ * STATUS_INVALID_INFO_CLASS. NT: threads have no names. */
 NTSTATUS NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                 PVOID ThreadInformation, ULONG ThreadInformationLength)
 {
@@ -189,8 +188,6 @@ NTSTATUS NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInfor
         return set_affinity(ThreadHandle, ThreadInformation, ThreadInformationLength);
     case ThreadGroupInformation:
         return set_group(ThreadHandle, ThreadInformation, ThreadInformationLength);
-    case ThreadNameInformation:
-        return thread_name_set(ThreadHandle, ThreadInformation, ThreadInformationLength);
     case ThreadCounterProfiling:
         return thread_profiling_set(ThreadHandle, ThreadInformation, ThreadInformationLength);
     default: return STATUS_INVALID_INFO_CLASS;
@@ -262,8 +259,8 @@ static NTSTATUS query_usage(HANDLE handle, THREADINFOCLASS class, PVOID buffer, 
     return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;
 }
 
-/* ThreadBasicInformation, ThreadTimes, ThreadCycleTime, ThreadGroupInformation,
- * ThreadNameInformation and ThreadCounterProfiling; others STATUS_INVALID_INFO_CLASS. */
+/* ThreadBasicInformation, ThreadTimes, ThreadCycleTime, ThreadGroupInformation and
+ * ThreadCounterProfiling; others STATUS_INVALID_INFO_CLASS. */
 NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                   PVOID ThreadInformation, ULONG ThreadInformationLength,
                                   PULONG ReturnLength)
@@ -277,9 +274,6 @@ NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInf
                            ThreadInformationLength, ReturnLength);
     case ThreadGroupInformation:
         return query_group(ThreadHandle, ThreadInformation, ThreadInformationLength, ReturnLength);
-    case ThreadNameInformation:
-        return thread_name_query(ThreadHandle, ThreadInformation, ThreadInformationLength,
-                                 ReturnLength);
     case ThreadCounterProfiling:
         return thread_profiling_query(ThreadHandle, ThreadInformation, ThreadInformationLength,
                                       ReturnLength);

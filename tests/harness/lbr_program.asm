@@ -91,7 +91,6 @@ lbr_trap:
     or qword [rsp], 0x100
     popfq
     nop
-    and qword [rsp], ~0x100
 b30: jmp short t30
 t30:
     pushfq

@@ -31,6 +31,12 @@ TEST(traps, fixup,
     }
 }
 
+TEST(traps, breakpoints, "no CPU has a breakpoint, whatever firmware has left")
+{
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++)
+        CHECK_EQ(read_dr7(), 0x400);
+}
+
 static void check_symbol(uint64_t address, const char *name, uint32_t offset)
 {
     uint32_t at = 1;

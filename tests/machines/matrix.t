@@ -344,7 +344,7 @@ unshift @machines,
     ['Bochs, intel-v5',
      'MACHINE=bochs PMU=intel-v5 '
      . "TESTS='pmu_*,hal_overflow*,profile_sampling*,etw_samples*,exact*,vpmu*,*lbr*,"
-     . "tp_exact*,tp_counts*,tp_read*,tp_switch*,tp_torn*,debug_*,traps*'", 0,
+     . "tp_exact*,tp_counts*,tp_read*,tp_switch*,tp_torn*,traps*'", 0,
      qr/instruction clock/, qr/^# clock: .* by HPET, as by PM timer, PIT;/m],
     ['Bochs, amd-v2', "MACHINE=bochs PMU=amd-v2 TESTS='pmu_*,exact*,vpmu*,amd_lbr*,traps*'", 0,
      qr/instruction clock/],

@@ -9,8 +9,10 @@
 #include "tests/harness/user.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/lbr_list.h"
+#include "tests/harness/vpmu.h"
 
 #define ALL_CLASSES (((1u << PMU_HIDE_COUNT) - 1) & ~(1u << PMU_HIDE_KERNEL | 1u << PMU_HIDE_USER))
+#define STEPS_BRANCHES 2u
 #define FREEZE (1u << 11)
 #define LIST_FROZEN (UINT64_C(1) << 58)
 #define ARCH_DEPTH 0x14cfu
@@ -107,6 +109,18 @@ LAB_TEST(lbr_stack, debug_exception, "#DB is no entry, and ends a recording by D
     pmu_branches_read(b, list);
     test_note("after #DB the newest branch is %lx -> %lx", list[0].from, list[0].to);
     CHECK(list[0].from);
+}
+
+/* lbr_trap ends with a step after each of NOP, JMP, PUSHFQ, AND, POPFQ. */
+LAB_TEST(lbr_stack, branch_steps,
+         "with DEBUGCTL[1] a step goes on until a branch is taken, where the bit is kept, and #DB "
+         "clears it; elsewhere it is of an instruction [LB-24]")
+{
+    uint64_t value = 0;
+    bool kept = !wrmsr_fault(DEBUGCTL, STEPS_BRANCHES) && !rdmsr_fault(DEBUGCTL, &value) && value;
+    CHECK(kept || !vpmu_present());
+    lbr_run(lbr_trap, (struct pmu_gate){ DEBUGCTL, kept ? STEPS_BRANCHES : 0, 0 });
+    CHECK_EQ(lab_caught.steps, kept ? 4 : 5);
 }
 
 /* A register keeps some values, and others fault and change nothing. */

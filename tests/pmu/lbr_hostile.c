@@ -171,10 +171,8 @@ LAB_TEST(lbr_stack, moving, "a list that is on is not read, whatever it holds [L
     lbr_check_program(0);
     wrmsr(gate.msr, gate.on);
     unsigned depth = pmu_branches_read(b, list);
-    struct pmu_branch last = pmu_branches_last(b, UINT64_MAX);
     wrmsr(gate.msr, gate.off);
     CHECK_EQ(depth, 0);
-    CHECK_EQ(last.from, 0);
     CHECK(pmu_branches_read(b, list));
     CHECK(list[0].from); /* the kernel's own, of that attempt */
 }
@@ -187,15 +185,6 @@ static void put_entry(unsigned n, uint64_t from, uint64_t to)
     uint32_t i = (b->top ? (top - n) % b->depth : n) * b->stride;
     wrmsr(b->from + i, from);
     wrmsr(b->to + i, to | (b->form == PMU_BRANCHES_AMD ? AMD_VALID : 0));
-}
-
-/* The last branch below an address, of a list of two, the newer of which is not below. */
-static struct pmu_branch last_of_two(uint64_t from, uint64_t to, uint64_t below)
-{
-    pmu_branches_clear(branches_here());
-    put_entry(0, 0x1000, 0x4000);
-    put_entry(1, from, to);
-    return pmu_branches_last(branches_here(), below);
 }
 
 LAB_TEST(lbr_stack, to_zero,
@@ -219,15 +208,4 @@ LAB_TEST(lbr_stack, to_zero,
     pmu_branches_read(branches_here(), list);
     CHECK_EQ(list[0].from, KERNEL_VMA);
     CHECK(!list[0].mispredicted);
-}
-
-LAB_TEST(lbr_stack, last_below, "the last branch below an address begins and ends below it [DR-05]")
-{
-    SKIP_WITHOUT_BRANCHES();
-    CHECK_EQ(last_of_two(0x1000, 0x3000, 0x3001).from, 0x1000);
-    CHECK_EQ(last_of_two(0x1000, 0x3000, 0x3001).to, 0x3000);
-    CHECK_EQ(last_of_two(0x1000, 0x3000, 0x3000).from, 0);
-    CHECK_EQ(last_of_two(0x3000, 0x1000, 0x3001).from, 0x3000);
-    CHECK_EQ(last_of_two(0x3000, 0x1000, 0x3000).from, 0);
-    pmu_branches_clear(branches_here());
 }

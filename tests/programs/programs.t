@@ -159,9 +159,7 @@ check('tests/programs/first.cpp', 'PMU=amd-v2', 0,
 check('tests/programs/avx2.c', "PMU=$_ SMP=2", 0,
       qr/\Asum e5b66400, as without\n0 of 360 times registers were others'\n# PASS/)
       for qw(none amd-v2);
-check('tests/programs/waits.c', "PMU=none SMP=$_", 0, qr/\A109 checks, 0 wrong\n# PASS/) for 1, 4;
-check('tests/programs/timers.c', "PMU=none SMP=$_", 0, qr/\A273 checks, 0 wrong\n# PASS/) for 1, 4;
-check('tests/programs/usage.c', "PMU=none SMP=$_", 0, qr/\A797 checks, 0 wrong\n# PASS/) for 1, 4;
+check('tests/programs/usage.c', "PMU=none SMP=$_", 0, qr/\A58 checks, 0 wrong\n# PASS/) for 1, 4;
 for my $processors (1, 4) {
     check('tests/programs/modern.cpp', "PMU=none SMP=$processors", 0, map { qr/^\Q$_\E$/m }
           'pool 2470', 'async 42', 'exception thrown', 'timed 0, once 1, own 5',
@@ -187,8 +185,6 @@ check('tests/programs/machine.c', "PMU=none SMP=2 QEMU_ARGS='-cpu $_'", 0,
 cmp_ok(-s "$build/program/machine.exe", '>', 250_000, 'the program has 250 KB')
     if wanted('machine.c');
 check('tests/programs/context.c', "PMU=none SMP=$_", 0, qr/\A200 checks, 0 wrong\n# PASS/) for 1, 4;
-check('tests/programs/debug.c', $_, 0, qr/, 0 wrong\n# PASS/)
-    for 'PMU=none SMP=4', map { "PMU=$_" } qw(intel-v1 intel-v4 intel-v6 amd-ext amd-v2);
 # The program checks what each group of the machine says of itself.
 check('tests/programs/groups.c', "PMU=none SMP=$_", 0,
       $_ > 64 ? qr/\A2 groups, 66 processors, 59 checks, 0 wrong\n# PASS/
@@ -198,20 +194,18 @@ check('tests/programs/runtime.cpp', q(PROGRAM_ARGS='"a b" c\d e\"f g\\' PMU=none
       qr/\Aabcdef\nbefore held at once\nm{1200}\|\n90 checks, 0 wrong\nthen\nlast\n# PASS/);
 check('tests/programs/static.c', "PMU=none SMP=$_", 0, qr/\Awide\n158 checks, 0 wrong\n# PASS/)
     for 1, 4;
-# CPUs that really run at once.
-check('tests/programs/lists.c', "PMU=none $_", 0, qr/\A[1-9]\d\d checks, 0 wrong\n# PASS/)
+# CPUs that really run at once, too.
+check('tests/programs/concurrency.c', "PMU=none $_", 0, qr/\A272 checks, 0 wrong\n# PASS/)
     for 'SMP=1', 'SMP=4 ICOUNT=off';
 check('tests/programs/system.c', 'PMU=none', 0, qr/\A196 checks, 0 wrong\n# PASS/);
 check('tests/programs/win32.c', qq{PROGRAM_ARGS='"a b" c' PMU=none SMP=$_}, 1, qr/\Adebug, (?x:
-    )as sixteen bits, [\w -]+, which go as two parts\n201 checks, 0 wrong\n(?x:
+    )as sixteen bits, [\w -]+, which go as two parts\n204 checks, 0 wrong\n(?x:
     )# FAIL the program ended with 42$/m) for 1, 4;
 check('tests/programs/crt.c', "PMU=none SMP=$_", 0, qr/\Aby number\n(?x:
     )00042\|ab  \|wide\|v\|  7\|narrow\|%\|1\|2\|pq\?\?w\na line by wide characters\n(?x:
     )174 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/crt_text.c', "PMU=none SMP=$_", 0,
       qr/\A\?{4}\n84 checks, 0 wrong\n# PASS/) for 1, 4;
-check('tests/programs/locks.c', "PMU=none SMP=$_", 0, qr/\A602 checks, 0 wrong\n# PASS/) for 1, 4;
-check('tests/programs/names.c', 'PMU=none', 0, qr/\A56 checks, 0 wrong\n# PASS/);
 
 # Programs of other tool chains, by what they import: UCRT64's, the API sets of ucrtbase.dll; Visual
 # Studio's, these, vcruntime140.dll and msvcp140.dll. They get Wine's.

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What the process and the machine have used, times, and descriptions of threads. */
+/* What the process and the machine have used, and times. */
 #include "nt.h"
 #include <stddef.h>
-#include <wchar.h>
 
 #define MEGABYTES(n) ((n)*1024ull * 1024)
-#define THREAD_NAME 38
-#define NAME_MOST 1024
 #define STARTED 132223104000000000ull /* 2020-01-01, the machine */
 
 #define ProcessTimes ((PROCESSINFOCLASS)4)
 #define ProcessCycleTime ((PROCESSINFOCLASS)38)
 #define SystemMemoryUsage ((SYSTEM_INFORMATION_CLASS)182)
-
-NTSTATUS NTAPI NtSetInformationThread(HANDLE, ULONG, PVOID, ULONG);
-HRESULT WINAPI SetThreadDescription(HANDLE, PCWSTR);
-HRESULT WINAPI GetThreadDescription(HANDLE, PWSTR *);
 
 static ULONGLONG number(FILETIME t) { return (ULONGLONG)t.dwHighDateTime << 32 | t.dwLowDateTime; }
 
@@ -120,86 +113,6 @@ static void check_memory(void)
     FAILS(GlobalMemoryStatusEx(&less), FALSE, ERROR_INVALID_PARAMETER);
 }
 
-/* --- Descriptions. --- */
-
-static void is_described(HANDLE thread, PCWSTR want)
-{
-    PWSTR text = NULL;
-    IS(GetThreadDescription(thread, &text), S_OK);
-    IS(text && !wcscmp(text, want), TRUE);
-    LocalFree(text);
-}
-
-static void check_descriptions(void)
-{
-    static WCHAR longest[NAME_MOST + 2];
-    HANDLE other = CreateThread(NULL, 0, work, NULL, CREATE_SUSPENDED, NULL),
-           weak = limited(other, SYNCHRONIZE), asks = limited(other, THREAD_QUERY_INFORMATION),
-           sets = limited(other, THREAD_SET_LIMITED_INFORMATION);
-    UNICODE_STRING text = { 4, 4, longest }, odd = { 3, 4, longest },
-                   nowhere = { 4, 4, KERNEL_ADDRESS };
-    BYTE buffer[64];
-    ULONG size = 0;
-    PWSTR none;
-    is_described(GetCurrentThread(), L"");
-    IS(SetThreadDescription(GetCurrentThread(), L"the one that counts"), S_OK);
-    is_described(GetCurrentThread(), L"the one that counts");
-    IS(SetThreadDescription(sets, L"other"), S_OK);
-    is_described(asks, L"other");
-    is_described(GetCurrentThread(), L"the one that counts");
-    for (int i = 0; i < NAME_MOST; i++)
-        longest[i] = L'x';
-    IS(SetThreadDescription(other, longest), S_OK);
-    is_described(other, longest);
-    longest[NAME_MOST] = L'x';
-    IS(SetThreadDescription(other, longest), HRESULT_FROM_NT(STATUS_INVALID_PARAMETER));
-    IS(SetThreadDescription(other, NULL), S_OK);
-    is_described(other, L"");
-    IS(SetThreadDescription(weak, L"no"), HRESULT_FROM_NT(STATUS_ACCESS_DENIED));
-    IS(GetThreadDescription(weak, &none), HRESULT_FROM_NT(STATUS_ACCESS_DENIED));
-    IS(none == NULL, TRUE);
-    IS(NtSetInformationThread(other, THREAD_NAME, &text, 8), STATUS_INFO_LENGTH_MISMATCH);
-    IS(NtSetInformationThread(other, THREAD_NAME, KERNEL_ADDRESS, 16), STATUS_ACCESS_VIOLATION);
-    IS(NtSetInformationThread(other, THREAD_NAME, &odd, 16), STATUS_INVALID_PARAMETER);
-    IS(NtSetInformationThread(other, THREAD_NAME, &nowhere, 16), STATUS_ACCESS_VIOLATION);
-    IS(NtSetInformationThread(NULL, THREAD_NAME, &text, 16), STATUS_INVALID_HANDLE);
-    IS(NtSetInformationThread(other, THREAD_NAME, &text, 16), STATUS_SUCCESS);
-    IS(NtQueryInformationThread(other, THREAD_NAME, buffer, 19, &size), STATUS_BUFFER_TOO_SMALL);
-    IS(size, 20);
-    IS(NtQueryInformationThread(other, THREAD_NAME, KERNEL_ADDRESS, 20, NULL),
-       STATUS_ACCESS_VIOLATION);
-    IS(NtQueryInformationThread(other, THREAD_NAME, buffer, 20, KERNEL_ADDRESS),
-       STATUS_ACCESS_VIOLATION);
-    IS(NtQueryInformationThread(other, THREAD_NAME, buffer, 20, &size), STATUS_SUCCESS);
-    IS(((UNICODE_STRING *)(void *)buffer)->Length, 4);
-    IS(TerminateThread(other, 0), TRUE);
-    CloseHandle(weak);
-    CloseHandle(asks);
-    CloseHandle(sets);
-    CloseHandle(other);
-}
-
-/* What describes a thread, and a thread of which a question was refused, goes with it; so does an
- * event that had the name of another one. */
-static void check_leaks(void)
-{
-    HANDLE event = CreateEventA(NULL, FALSE, FALSE, "one");
-    const MEMORYSTATUSEX before = memory();
-    PWSTR none;
-    for (int i = 0; i < 100; i++) {
-        HANDLE other = CreateThread(NULL, 0, work, NULL, CREATE_SUSPENDED, NULL),
-               weak = limited(other, SYNCHRONIZE), again = CreateEventA(NULL, FALSE, FALSE, "one");
-        IS(SetThreadDescription(other, L"first"), S_OK);
-        IS(SetThreadDescription(other, L"second"), S_OK);
-        IS(GetThreadDescription(weak, &none), HRESULT_FROM_NT(STATUS_ACCESS_DENIED));
-        IS(TerminateThread(other, 0), TRUE);
-        IS(WaitForSingleObject(other, 10000), WAIT_OBJECT_0);
-        IS(CloseHandle(weak) && CloseHandle(other) && CloseHandle(again), TRUE);
-    }
-    IS((LONGLONG)(before.ullAvailPhys - memory().ullAvailPhys) < 50 * 4096, TRUE);
-    CloseHandle(event);
-}
-
 /* --- Statuses. --- */
 
 static void check_refusals(void)
@@ -246,8 +159,6 @@ int main(void)
     check_times();
     check_clock();
     check_memory();
-    check_descriptions();
-    check_leaks();
     check_refusals();
     return check_result();
 }

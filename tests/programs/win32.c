@@ -9,6 +9,9 @@
 #include <string.h>
 #include "check.h"
 
+HRESULT WINAPI SetThreadDescription(HANDLE, PCWSTR);
+HRESULT WINAPI GetThreadDescription(HANDLE, PWSTR *);
+
 static void objects(void)
 {
     HANDLE event = CreateEventExW(NULL, L"an event", CREATE_EVENT_MANUAL_RESET, EVENT_ALL_ACCESS);
@@ -30,9 +33,7 @@ static void objects(void)
     CloseHandle(event);
 
     HANDLE mutex = CreateMutexExW(NULL, L"a mutex", CREATE_MUTEX_INITIAL_OWNER, MUTEX_ALL_ACCESS);
-    FAILS(OpenMutexW(SYNCHRONIZE, FALSE, L"no mutex"), NULL, ERROR_FILE_NOT_FOUND);
-    FAILS(OpenMutexW(SYNCHRONIZE, FALSE, NULL), NULL, ERROR_INVALID_PARAMETER);
-    same = OpenMutexW(SYNCHRONIZE, FALSE, L"a mutex");
+    same = CreateMutexW(NULL, FALSE, L"a mutex");
     IS(ReleaseMutex(same), 1);
     FAILS(ReleaseMutex(mutex), 0, ERROR_NOT_OWNER);
     CloseHandle(same);
@@ -42,7 +43,9 @@ static void objects(void)
     CloseHandle(mutex);
 
     LONG before;
+    FAILS(CreateSemaphoreExA(NULL, 0, 0, "none", 0, SYNCHRONIZE), NULL, ERROR_INVALID_PARAMETER);
     HANDLE semaphore = CreateSemaphoreW(NULL, 1, 2, L"a semaphore");
+    FAILS(CreateMutexW(NULL, FALSE, L"a semaphore"), NULL, ERROR_INVALID_HANDLE);
     same = CreateSemaphoreExW(NULL, 0, 9, L"a semaphore", 0, SEMAPHORE_ALL_ACCESS);
     IS(GetLastError(), ERROR_ALREADY_EXISTS);
     IS(WaitForSingleObject(same, 0), 0);
@@ -52,6 +55,10 @@ static void objects(void)
     FAILS(ReleaseSemaphore(semaphore, 1, NULL), 0, ERROR_TOO_MANY_POSTS);
     FAILS(CreateSemaphoreW(NULL, 3, 2, NULL), NULL, ERROR_INVALID_PARAMETER);
     IS(CloseHandle(semaphore) && CloseHandle(same), 1);
+    PWSTR text = L"";
+    IS(SetThreadDescription(GetCurrentThread(), text), E_NOTIMPL);
+    IS(GetThreadDescription(GetCurrentThread(), &text), E_NOTIMPL);
+    IS(text == NULL, 1);
 }
 
 static void console(void)

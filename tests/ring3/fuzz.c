@@ -248,14 +248,6 @@ struct fuzz_thing *fuzz_thing(enum fuzz_kind kind)
     return NULL;
 }
 
-struct fuzz_thing *fuzz_named(unsigned name)
-{
-    for (unsigned i = 0; i < THINGS; i++)
-        if (things[i].handles && things[i].name == name)
-            return &things[i];
-    return NULL;
-}
-
 void fuzz_given(HANDLE handle, struct fuzz_thing *thing, ACCESS_MASK access)
 {
     uint64_t h = (uint64_t)handle;

@@ -27,7 +27,6 @@ struct fuzz_thing {
     HANDLE own;        /* a thread's: a handle with all rights that no call gets */
     NTSTATUS exit_status;
     KAFFINITY affinity;
-    unsigned name; /* a number; 0: none */
 };
 
 struct fuzz_slot {
@@ -80,7 +79,6 @@ struct fuzz_slot *fuzz_handle(enum fuzz_kind kind, ACCESS_MASK wanted, HANDLE *h
 /* A handle that there is not. */
 HANDLE fuzz_no_handle(void);
 struct fuzz_thing *fuzz_thing(enum fuzz_kind kind); /* a free one, NULL: none */
-struct fuzz_thing *fuzz_named(unsigned name);       /* NULL: nothing has it */
 bool fuzz_full(void);
 /* The kernel gave this handle. */
 void fuzz_given(HANDLE handle, struct fuzz_thing *thing, ACCESS_MASK access);

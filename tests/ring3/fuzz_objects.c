@@ -70,7 +70,7 @@ static void duplicate(void)
 static POBJECT_ATTRIBUTES some_attributes(void)
 {
     static WCHAR text[] = { 'n' };
-    static UNICODE_STRING name = { 2, 2, text };
+    static UNICODE_STRING name = { 1, 2, text };
     OBJECT_ATTRIBUTES a = { .Length = sizeof a };
     if (!fuzz_one_in(4))
         return NULL;
@@ -79,7 +79,7 @@ static POBJECT_ATTRIBUTES some_attributes(void)
         fuzz_refuse(STATUS_INVALID_PARAMETER);
     } else if (fuzz_one_in(4)) {
         a.ObjectName = &name;
-        fuzz_refuse(STATUS_OBJECT_PATH_SYNTAX_BAD); /* no backslash, no root */
+        fuzz_refuse(STATUS_OBJECT_NAME_INVALID); /* half a character */
     }
     const void *p = fuzz_in(&a, sizeof a);
     return (POBJECT_ATTRIBUTES)(p ? (uint64_t)p : 8); /* NULL would be none */

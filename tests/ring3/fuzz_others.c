@@ -1,81 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The service fuzz: names, and services that make nothing: delays, calls queued to threads,
+/* The service fuzz: services that make nothing: delays, calls queued to threads,
  * contexts and exceptions, files and images that there are not, the console. */
 #include "tests/ring3/fuzz.h"
 
-#define OPEN_IF 0x80u /* OBJ_OPENIF */
-#define NAMES 4u
 #define CONSOLE_MAX 256u
 
-NTSTATUS ZwOpenEvent(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES);
-NTSTATUS ZwOpenSemaphore(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES);
-NTSTATUS ZwOpenMutant(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES);
 NTSTATUS ZwCreateFile(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES, PVOID, PLARGE_INTEGER, ULONG, ULONG,
                       ULONG, ULONG, PVOID, ULONG);
 NTSTATUS ZwQueueApcThread(HANDLE, PVOID, PVOID, PVOID, PVOID);
 NTSTATUS ZwTestAlert(void);
 NTSTATUS load_image(PCSTR, SIZE_T, PVOID *, SIZE_T *);
-
-/* --- Names: each process has some of its own. --- */
-
-/* A name's attributes, which stay until the next call. */
-static POBJECT_ATTRIBUTES attributes_of(unsigned number, ULONG flags)
-{
-    static WCHAR text[] = u"\\BaseNamedObjects\\fuzz00";
-    static UNICODE_STRING name = { sizeof text - sizeof text[0], sizeof text, text };
-    text[ARRAYSIZE(text) - 3] = (WCHAR)('0' + fuzz_number);
-    text[ARRAYSIZE(text) - 2] = (WCHAR)('0' + number);
-    OBJECT_ATTRIBUTES a = { .Length = sizeof a, .ObjectName = &name, .Attributes = flags };
-    const void *p = fuzz_in(&a, sizeof a);
-    return (POBJECT_ATTRIBUTES)(p ? (uint64_t)p : 8); /* NULL would be none */
-}
-
-static NTSTATUS create_kind(enum fuzz_kind kind, HANDLE *to, ACCESS_MASK access,
-                            POBJECT_ATTRIBUTES a)
-{
-    return kind == FUZZ_EVENT       ? ZwCreateEvent(to, access, a, NotificationEvent, FALSE)
-           : kind == FUZZ_SEMAPHORE ? ZwCreateSemaphore(to, access, a, 0, 1)
-                                    : ZwCreateMutant(to, access, a, TRUE);
-}
-
-static NTSTATUS open(enum fuzz_kind kind, HANDLE *to, ACCESS_MASK access, POBJECT_ATTRIBUTES a)
-{
-    return kind == FUZZ_EVENT       ? ZwOpenEvent(to, access, a)
-           : kind == FUZZ_SEMAPHORE ? ZwOpenSemaphore(to, access, a)
-                                    : ZwOpenMutant(to, access, a);
-}
-
-static void named_object(void)
-{
-    static const enum fuzz_kind kinds[] = { FUZZ_EVENT, FUZZ_SEMAPHORE, FUZZ_MUTANT };
-    if (fuzz_full())
-        return;
-    enum fuzz_kind kind = FUZZ_ONE_OF(kinds);
-    unsigned number = 1 + fuzz_below(NAMES);
-    ULONG flags = fuzz_one_in(2) ? OPEN_IF : 0;
-    bool creates = fuzz_one_in(2);
-    ACCESS_MASK access = fuzz_one_in(2) ? 0x1f0003 & (ACCESS_MASK)fuzz_random() : 0x1f0001;
-    struct fuzz_thing *thing = fuzz_named(number);
-    HANDLE *to = fuzz_out(sizeof *to);
-    POBJECT_ATTRIBUTES a = attributes_of(number, flags);
-    if (!thing && !creates)
-        fuzz_refuse(STATUS_OBJECT_NAME_NOT_FOUND);
-    else if (thing && thing->kind != kind)
-        fuzz_refuse(STATUS_OBJECT_TYPE_MISMATCH);
-    else if (thing && creates && !flags)
-        fuzz_refuse(STATUS_OBJECT_NAME_COLLISION);
-    else if (thing && creates)
-        fuzz_expect(STATUS_OBJECT_NAME_EXISTS);
-    if (!FUZZ_ANSWER(creates ? create_kind(kind, to, access, a) : open(kind, to, access, a)))
-        return;
-    if (!thing && (thing = fuzz_thing(kind)) != NULL)
-        *thing = (struct fuzz_thing){ .kind = kind,
-                                      .limit = kind == FUZZ_SEMAPHORE,
-                                      .manual = kind == FUZZ_EVENT,
-                                      .name = number };
-    if (CHECK(thing != NULL))
-        fuzz_given(*to, thing, access);
-}
 
 /* --- Groups. --- */
 
@@ -147,15 +81,10 @@ static void go_on_elsewhere(void)
         context.Rip = 0x800000000000 + (fuzz_random() >> fuzz_below(24)) % 0xffff000000000000;
         fuzz_refuse(STATUS_ACCESS_VIOLATION);
     }
-    if (!fuzz_one_in(32))
-        context.Dr7 &= ~UINT64_C(0xff); /* for each breakpoint QEMU translates all code again */
+    if (context.ContextFlags == CONTEXT_DEBUG_REGISTERS)
+        fuzz_refuse(STATUS_NOT_SUPPORTED); /* by chance they are not 0 */
     NTSTATUS status = ZwContinue(c, (BOOLEAN)fuzz_below(2));
     PUT_RIGHT();
-    if (!fuzz_refused() && c->ContextFlags == CONTEXT_DEBUG_REGISTERS) {
-        context.Dr7 = 0; /* a list of branches that stays on is slow */
-        ZwContinue(&context, FALSE);
-        PUT_RIGHT();
-    }
     FUZZ_ANSWER(fuzz_refused() ? status : STATUS_SUCCESS); /* else RAX is the context's */
 }
 
@@ -248,7 +177,6 @@ static void queue_call(void)
 }
 
 const struct fuzz_op fuzz_other_ops[] = {
-    { named_object, 8 }, { go_on_elsewhere, 4 }, { raise, 2 },
-    { create_file, 2 },  { load_library, 2 },    { console, 2 },
-    { delay, 3 },        { queue_call, 3 },      { NULL, 0 },
+    { go_on_elsewhere, 4 }, { raise, 2 }, { create_file, 2 }, { load_library, 2 },
+    { console, 2 },         { delay, 3 }, { queue_call, 3 },  { NULL, 0 },
 };

@@ -271,7 +271,7 @@ TEST_USER(handling, high_byte, "a division by AH divides by 0 if AH is 0, wherev
     RemoveVectoredExceptionHandler(h);
 }
 
-static const uint8_t lengths[] = { 1, 1, 2, 2, 1, 8, 1 }; /* of the instructions stepped */
+static const uint8_t lengths[] = { 1, 1, 2, 2, 5, 2, 1, 8, 1 }; /* of the instructions stepped */
 static uint64_t steps[sizeof lengths];
 
 static LONG step_on(PEXCEPTION_POINTERS e)
@@ -286,8 +286,8 @@ static LONG step_on(PEXCEPTION_POINTERS e)
 }
 
 TEST_USER(handling, single_steps,
-          "a handler that sets TF each time is called once for each instruction of the code, and "
-          "for none of its own")
+          "a handler that sets TF each time is called once for each instruction of the code, a "
+          "system call too, and for none of its own")
 {
     uint64_t at = (uint64_t)registers_steps_first;
     PVOID h = handle(step_on);

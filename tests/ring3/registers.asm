@@ -61,7 +61,7 @@ no_such_service:
     syscall
     ret
 
-; void registers_steps(void): five instructions with TF set
+; void registers_steps(void): nine instructions with TF set, one of them a call of no service
 global registers_steps, registers_steps_first
 registers_steps:
     pushfq
@@ -72,6 +72,8 @@ registers_steps_first:
     nop
     xor eax, eax
     inc eax
+    mov eax, 0xfffff
+    syscall
     pushfq
     and qword [rsp], ~0x100
     popfq

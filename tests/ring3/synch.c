@@ -65,6 +65,54 @@ TEST_USER(synch, create,
     }
 }
 
+TEST_USER(synch, names,
+          "an object's name is its own while it is there: another one of its kind is refused, or "
+          "opened; one of another kind is refused; half a character and too many are")
+{
+    static WCHAR text[301] = u"one";
+    HANDLE first, same, none = UNMAPPED;
+    for (unsigned k = 0; k < ARRAYSIZE(makers); k++) {
+        UNICODE_STRING name = { 6, 6, text };
+        OBJECT_ATTRIBUTES a = { .Length = sizeof a, .ObjectName = &name };
+        REQUIRE_OK(makers[k](&first, &a));
+        CHECK_STATUS(makers[k](&none, &a), STATUS_OBJECT_NAME_COLLISION);
+        a.Attributes = OBJ_OPENIF;
+        CHECK_STATUS(makers[(k + 1) % ARRAYSIZE(makers)](&none, &a), STATUS_OBJECT_TYPE_MISMATCH);
+        CHECK_STATUS(makers[k](&same, &a), STATUS_OBJECT_NAME_EXISTS);
+        close_handle(first);
+        CHECK_STATUS(makers[k](&first, &a), STATUS_OBJECT_NAME_EXISTS); /* the other keeps it */
+        name.Length = 4;                                                /* "on" */
+        CHECK_STATUS(makers[k](&none, &a), STATUS_SUCCESS);
+        close_handle(none);
+        name.Length = 600;
+        CHECK_STATUS(makers[k](&none, &a), STATUS_SUCCESS);
+        close_handle(none);
+        none = UNMAPPED;
+        name.Length = 602;
+        CHECK_STATUS(makers[k](&none, &a), STATUS_OBJECT_NAME_INVALID);
+        name.Length = 3;
+        CHECK_STATUS(makers[k](&none, &a), STATUS_OBJECT_NAME_INVALID);
+        name = (UNICODE_STRING){ 6, 6, KERNEL_ADDRESS };
+        CHECK_STATUS(makers[k](&none, &a), STATUS_ACCESS_VIOLATION);
+        a.RootDirectory = first;
+        CHECK_STATUS(makers[k](&none, &a), STATUS_INVALID_HANDLE);
+        CHECK(none == UNMAPPED);
+        close_handle(first);
+        close_handle(same);
+    }
+    OBJECT_ATTRIBUTES a = { .Length = sizeof a };
+    UNICODE_STRING name = { 6, 6, text };
+    EVENT_BASIC_INFORMATION info;
+    a.ObjectName = &name, a.Attributes = OBJ_OPENIF;
+    REQUIRE_OK(make_event(&first, &a)); /* what had the name before is gone */
+    CHECK_STATUS(make_event(&same, &a), STATUS_OBJECT_NAME_EXISTS);
+    CHECK_OK(ZwSetEvent(first, NULL));
+    CHECK_OK(ZwQueryEvent(same, EventBasicInformation, &info, sizeof info, NULL));
+    CHECK_EQ(info.EventState, 1);
+    close_handle(first);
+    close_handle(same);
+}
+
 TEST_USER(synch, create_values,
           "unknown types of events and impossible counts of semaphores are refused")
 {

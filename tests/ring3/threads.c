@@ -4,8 +4,6 @@
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/services.h"
 
-#define THREAD_NAME ((THREADINFOCLASS)38) /* ThreadNameInformation */
-
 static DWORD return_argument(PVOID argument) { return (DWORD)(uint64_t)argument; }
 
 TEST_USER(ring3, threads, "threads start with their argument and end with their exit code")
@@ -214,36 +212,6 @@ TEST_USER(ring3, suspended_ends, "a thread that was never resumed ends when it i
     CHECK_STATUS(ZwWaitForSingleObject(thread, FALSE, NULL), STATUS_WAIT_0);
     CHECK(!resumed);
     ZwClose(thread);
-}
-
-TEST_USER(ring3, named_ends,
-          "a thread's name is empty, then what was set last, and is freed with the thread")
-{
-    static WCHAR text[] = { 'a', 'b' };
-    UNICODE_STRING name = { sizeof text, sizeof text, text };
-    struct {
-        UNICODE_STRING name;
-        WCHAR text[3];
-    } got;
-    HANDLE thread = create_suspended();
-    for (USHORT length = 0; length <= sizeof text; length += sizeof text[0]) {
-        ULONG size = sizeof name + length, needed = 0;
-        name.Length = length;
-        if (length) /* a second one replaces the first */
-            CHECK_OK(ZwSetInformationThread(thread, THREAD_NAME, &name, sizeof name));
-        memset(&got, 0x55, sizeof got);
-        CHECK_STATUS(ZwQueryInformationThread(thread, THREAD_NAME, &got, size - 1, &needed),
-                     STATUS_BUFFER_TOO_SMALL);
-        CHECK_EQ(needed, size);
-        CHECK_EQ(got.name.Length, 0x5555);
-        CHECK_OK(ZwQueryInformationThread(thread, THREAD_NAME, &got, size, NULL));
-        CHECK_EQ(got.name.Length, length);
-        CHECK(got.name.Buffer == got.text && memcmp(got.text, text, length) == 0);
-        CHECK_EQ(got.text[length / sizeof text[0]], 0x5555);
-    }
-    CHECK_STATUS(ZwTerminateThread(thread, STATUS_SUCCESS), STATUS_SUCCESS);
-    CHECK_STATUS(ZwWaitForSingleObject(thread, FALSE, NULL), STATUS_WAIT_0);
-    CHECK_STATUS(ZwClose(thread), STATUS_SUCCESS); /* the runner counts pages */
 }
 
 TEST_USER(ring3, base_priority,

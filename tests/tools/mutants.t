@@ -44,7 +44,7 @@ $ENV{TIMEOUT} = 120; # a host may be busy
 
 # Of which files: the tests that look first at a line, on the first two machines; the scripts that
 # look before all other tests; those that look last.
-my @programs = 'programs.t win32.c crt.c system.c static.c waits.c locks.c';
+my @programs = 'programs.t win32.c crt.c system.c static.c concurrency.c';
 my $ends = 'boot.t last.page panic exception failures no.page page.8000h ^a.framebuffer NMI';
 my @rooms = (
     ['boot', 'boot_info*,multiboot_1*,smp*', [$ends], 'transparent.t', 'linux.t'],
@@ -53,7 +53,7 @@ my @rooms = (
     ['kernel/mm', 'vm*,phys*,memory*,process*', [], 'programs.t'],
     ['kernel/console', 'codes*', [$ends]],
     ['kernel/ke', 'sched*,dispatcher*,synch*,process*,handles*,ring3*,copy*,exceptions*,handling*,'
-     . 'fpu*,entry*,tp_switch*,tp_counts*,etw_hooks*', ['programs.t waits.c'], 'programs.t'],
+     . 'fpu*,entry*,tp_switch*,tp_counts*,etw_hooks*', ['programs.t concurrency.c'], 'programs.t'],
     ['kernel/counting', 'tp_*,exact*', []],
     ['kernel/profiling', 'tp_*,profile_*,exact*', []],
     ['kernel/etw', 'etw_*', []],

@@ -1,30 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, semaphores, mutexes and timers. Their names are in the kernel's folder \BaseNamedObjects,
- * with or without Local\ or Global\ in front. NT: in Windows each session has its own folder. */
+/* Events, semaphores, mutexes and timers, with or without a name (object_name.h). NT: Global\ and
+ * Local\ are part of the name. */
 #include "kernel32.h"
 
 NTSTATUS NTAPI NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
                              POBJECT_ATTRIBUTES ObjectAttributes, ULONG EventType,
                              BOOLEAN InitialState);
-NTSTATUS NTAPI NtOpenEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
-                           POBJECT_ATTRIBUTES ObjectAttributes);
 NTSTATUS NTAPI NtSetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NTAPI NtResetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NTAPI NtPulseEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NTAPI NtCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
                                  POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount,
                                  LONG MaximumCount);
-NTSTATUS NTAPI NtOpenSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
-                               POBJECT_ATTRIBUTES ObjectAttributes);
 NTSTATUS NTAPI NtReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG PreviousCount);
 NTSTATUS NTAPI NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
                               POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner);
-NTSTATUS NTAPI NtOpenMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
-                            POBJECT_ATTRIBUTES ObjectAttributes);
 NTSTATUS NTAPI NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
                              POBJECT_ATTRIBUTES ObjectAttributes, ULONG TimerType);
-NTSTATUS NTAPI NtOpenTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
-                           POBJECT_ATTRIBUTES ObjectAttributes);
 NTSTATUS NTAPI NtSetTimer(HANDLE TimerHandle, const LARGE_INTEGER *DueTime,
                           PTIMERAPCROUTINE TimerApcRoutine, PVOID TimerContext, BOOLEAN ResumeTimer,
                           LONG Period, PBOOLEAN PreviousState);
@@ -33,48 +25,20 @@ NTSTATUS NTAPI NtReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
 
 /* --- Names. --- */
 
-static const WCHAR folder[] = L"\\BaseNamedObjects\\";
-#define FOLDER (ARRAYSIZE(folder) - 1)
-
 struct name {
     OBJECT_ATTRIBUTES attributes;
     UNICODE_STRING string;
-    WCHAR text[FOLDER + MAX_PATH];
 };
 
-static const WCHAR *without_scope(const WCHAR *name)
+/* NULL: no name. */
+static POBJECT_ATTRIBUTES named(struct name *n, const WCHAR *name)
 {
-    static const WCHAR *const scopes[] = { L"Local\\", L"Global\\" };
-    for (unsigned i = 0; i < ARRAYSIZE(scopes); i++) {
-        unsigned n = 0;
-        while (scopes[i][n] && name[n] == scopes[i][n])
-            n++;
-        if (!scopes[i][n])
-            return name + n;
-    }
-    return name;
+    RtlInitUnicodeString(&n->string, name);
+    InitializeObjectAttributes(&n->attributes, name ? &n->string : NULL, OBJ_OPENIF, NULL, NULL);
+    return &n->attributes;
 }
 
-/* False with the last error: the name is too long. NULL: no name. */
-static bool set_object_name(struct name *n, const WCHAR *name)
-{
-    unsigned length = 0;
-    InitializeObjectAttributes(&n->attributes, NULL, OBJ_OPENIF, NULL, NULL);
-    if (!name)
-        return true;
-    memcpy(n->text, folder, sizeof folder);
-    for (name = without_scope(name); name[length]; length++) {
-        if (length == MAX_PATH - 1)
-            return fail(ERROR_FILENAME_EXCED_RANGE);
-        n->text[FOLDER + length] = name[length];
-    }
-    n->string.Length = n->string.MaximumLength = (USHORT)((FOLDER + length) * sizeof(WCHAR));
-    n->string.Buffer = n->text;
-    n->attributes.ObjectName = length ? &n->string : NULL;
-    return true;
-}
-
-/* Converts a narrow name; NULL stays NULL. False as above. */
+/* Converts a narrow name; NULL stays NULL. False with the last error: it is too long. */
 static bool widen_name(const char *name, WCHAR *buffer, const WCHAR **wide)
 {
     UNICODE_STRING string;
@@ -91,40 +55,6 @@ static HANDLE object_handle(NTSTATUS status, const HANDLE *handle)
     return *handle;
 }
 
-typedef NTSTATUS NTAPI open_function(PHANDLE handle, ACCESS_MASK access,
-                                     POBJECT_ATTRIBUTES attributes);
-
-static HANDLE open_wide(open_function *function, DWORD access, const WCHAR *name)
-{
-    struct name n;
-    HANDLE handle = NULL;
-    if (!name || !set_object_name(&n, name)) {
-        if (!name)
-            fail(ERROR_INVALID_PARAMETER);
-        return NULL;
-    }
-    return succeeded(function(&handle, access, &n.attributes)) ? handle : NULL;
-}
-
-static HANDLE open_narrow(open_function *function, DWORD access, const char *name)
-{
-    WCHAR buffer[MAX_PATH];
-    const WCHAR *wide;
-    return widen_name(name, buffer, &wide) ? open_wide(function, access, wide) : NULL;
-}
-
-#define OPEN(wide, narrow, service)                                                                \
-    HANDLE WINAPI wide(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCWSTR lpName)              \
-    {                                                                                              \
-        (void)bInheritHandle;                                                                      \
-        return open_wide(service, dwDesiredAccess, lpName);                                        \
-    }                                                                                              \
-    HANDLE WINAPI narrow(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCSTR lpName)             \
-    {                                                                                              \
-        (void)bInheritHandle;                                                                      \
-        return open_narrow(service, dwDesiredAccess, lpName);                                      \
-    }
-
 /* --- Events. --- */
 
 HANDLE WINAPI CreateEventExW(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCWSTR lpName, DWORD dwFlags,
@@ -133,12 +63,10 @@ HANDLE WINAPI CreateEventExW(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCWSTR lp
     struct name n;
     HANDLE handle = NULL;
     (void)lpEventAttributes;
-    return set_object_name(&n, lpName)
-               ? object_handle(NtCreateEvent(&handle, dwDesiredAccess, &n.attributes,
-                                             dwFlags & CREATE_EVENT_MANUAL_RESET ? 0 : 1,
-                                             (dwFlags & CREATE_EVENT_INITIAL_SET) != 0),
-                               &handle)
-               : NULL;
+    return object_handle(NtCreateEvent(&handle, dwDesiredAccess, named(&n, lpName),
+                                       dwFlags & CREATE_EVENT_MANUAL_RESET ? 0 : 1,
+                                       (dwFlags & CREATE_EVENT_INITIAL_SET) != 0),
+                         &handle);
 }
 
 HANDLE WINAPI CreateEventExA(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCSTR lpName, DWORD dwFlags,
@@ -170,8 +98,6 @@ HANDLE WINAPI CreateEventA(LPSECURITY_ATTRIBUTES lpEventAttributes, WINBOOL bMan
                           EVENT_ALL_ACCESS);
 }
 
-OPEN(OpenEventW, OpenEventA, NtOpenEvent)
-
 WINBOOL WINAPI SetEvent(HANDLE hEvent) { return succeeded(NtSetEvent(hEvent, NULL)); }
 WINBOOL WINAPI ResetEvent(HANDLE hEvent) { return succeeded(NtResetEvent(hEvent, NULL)); }
 WINBOOL WINAPI PulseEvent(HANDLE hEvent) { return succeeded(NtPulseEvent(hEvent, NULL)); }
@@ -185,11 +111,9 @@ HANDLE WINAPI CreateSemaphoreExW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LO
     struct name n;
     HANDLE handle = NULL;
     (void)lpSemaphoreAttributes, (void)dwFlags;
-    return set_object_name(&n, lpName)
-               ? object_handle(NtCreateSemaphore(&handle, dwDesiredAccess, &n.attributes,
-                                                 lInitialCount, lMaximumCount),
-                               &handle)
-               : NULL;
+    return object_handle(NtCreateSemaphore(&handle, dwDesiredAccess, named(&n, lpName),
+                                           lInitialCount, lMaximumCount),
+                         &handle);
 }
 
 HANDLE WINAPI CreateSemaphoreExA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
@@ -218,8 +142,6 @@ HANDLE WINAPI CreateSemaphoreA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG
                               SEMAPHORE_ALL_ACCESS);
 }
 
-OPEN(OpenSemaphoreW, OpenSemaphoreA, NtOpenSemaphore)
-
 WINBOOL WINAPI ReleaseSemaphore(HANDLE hSemaphore, LONG lReleaseCount, LPLONG lpPreviousCount)
 {
     return succeeded(NtReleaseSemaphore(hSemaphore, lReleaseCount, lpPreviousCount));
@@ -233,11 +155,9 @@ HANDLE WINAPI CreateMutexExW(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCWSTR lp
     struct name n;
     HANDLE handle = NULL;
     (void)lpMutexAttributes;
-    return set_object_name(&n, lpName)
-               ? object_handle(NtCreateMutant(&handle, dwDesiredAccess, &n.attributes,
-                                              (dwFlags & CREATE_MUTEX_INITIAL_OWNER) != 0),
-                               &handle)
-               : NULL;
+    return object_handle(NtCreateMutant(&handle, dwDesiredAccess, named(&n, lpName),
+                                        (dwFlags & CREATE_MUTEX_INITIAL_OWNER) != 0),
+                         &handle);
 }
 
 HANDLE WINAPI CreateMutexExA(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCSTR lpName, DWORD dwFlags,
@@ -264,8 +184,6 @@ HANDLE WINAPI CreateMutexA(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bIni
                           MUTANT_ALL_ACCESS);
 }
 
-OPEN(OpenMutexW, OpenMutexA, NtOpenMutant)
-
 WINBOOL WINAPI ReleaseMutex(HANDLE hMutex) { return succeeded(NtReleaseMutant(hMutex, NULL)); }
 
 /* --- Timers. --- */
@@ -282,11 +200,9 @@ HANDLE WINAPI CreateWaitableTimerExW(LPSECURITY_ATTRIBUTES lpTimerAttributes, LP
         fail(ERROR_INVALID_PARAMETER);
         return NULL;
     }
-    return set_object_name(&n, lpTimerName)
-               ? object_handle(NtCreateTimer(&handle, dwDesiredAccess, &n.attributes,
-                                             dwFlags & CREATE_WAITABLE_TIMER_MANUAL_RESET ? 0 : 1),
-                               &handle)
-               : NULL;
+    return object_handle(NtCreateTimer(&handle, dwDesiredAccess, named(&n, lpTimerName),
+                                       dwFlags & CREATE_WAITABLE_TIMER_MANUAL_RESET ? 0 : 1),
+                         &handle);
 }
 
 HANDLE WINAPI CreateWaitableTimerExA(LPSECURITY_ATTRIBUTES lpTimerAttributes, LPCSTR lpTimerName,
@@ -314,8 +230,6 @@ HANDLE WINAPI CreateWaitableTimerA(LPSECURITY_ATTRIBUTES lpTimerAttributes, WINB
                                   bManualReset ? CREATE_WAITABLE_TIMER_MANUAL_RESET : 0,
                                   TIMER_ALL_ACCESS);
 }
-
-OPEN(OpenWaitableTimerW, OpenWaitableTimerA, NtOpenTimer)
 
 /* fResume: TRUE, and the last error is ERROR_NOT_SUPPORTED. */
 WINBOOL WINAPI SetWaitableTimer(HANDLE hTimer, const LARGE_INTEGER *lpDueTime, LONG lPeriod,

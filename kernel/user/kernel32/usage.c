@@ -6,7 +6,6 @@
 #define THREAD_TIMES 1
 #define THREAD_CYCLE_TIME 23
 
-#define THREAD_NAME 38
 #define PROCESS_TIMES 4
 #define PROCESS_CYCLE_TIME 38
 #define MEMORY_USAGE 182
@@ -127,41 +126,18 @@ WINBOOL WINAPI SetThreadPriorityBoost(HANDLE hThread, WINBOOL bDisablePriorityBo
 
 /* --- Descriptions. --- */
 
-#define TEXT_MOST 1024u /* characters that the kernel takes */
-
-static HRESULT hresult_of(NTSTATUS status)
-{
-    return NT_SUCCESS(status) ? S_OK : HRESULT_FROM_NT(status);
-}
-
+/* NT: threads have none. */
 HRESULT WINAPI SetThreadDescription(HANDLE hThread, PCWSTR lpThreadDescription)
 {
-    UNICODE_STRING text = { .Buffer = (PWSTR)lpThreadDescription };
-    unsigned length = 0;
-    while (lpThreadDescription && lpThreadDescription[length] && length <= TEXT_MOST)
-        length++;
-    text.Length = text.MaximumLength = (USHORT)(length * sizeof(WCHAR));
-    return hresult_of(NtSetInformationThread(hThread, THREAD_NAME, &text, sizeof text));
+    (void)hThread, (void)lpThreadDescription;
+    return E_NOTIMPL;
 }
 
-/* Of a thread without a description: an empty one. LocalFree frees it. */
 HRESULT WINAPI GetThreadDescription(HANDLE hThread, PWSTR *ppszThreadDescription)
 {
-    const ULONG size = sizeof(UNICODE_STRING) + (TEXT_MOST + 1) * sizeof(WCHAR);
-    UNICODE_STRING *text = LocalAlloc(LMEM_ZEROINIT, size);
+    (void)hThread;
     *ppszThreadDescription = NULL;
-    NTSTATUS status =
-        text ? NtQueryInformationThread(hThread, THREAD_NAME, text, size, NULL) : STATUS_NO_MEMORY;
-    if (NT_SUCCESS(status)) {
-        PWSTR start = (PWSTR)text;
-        const unsigned length = text->Length / sizeof(WCHAR);
-        memmove(start, text + 1, text->Length);
-        start[length] = 0;
-        *ppszThreadDescription = start;
-    } else {
-        LocalFree(text);
-    }
-    return hresult_of(status);
+    return E_NOTIMPL;
 }
 
 /* --- winmm.dll's, whose name leads here. --- */

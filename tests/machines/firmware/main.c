@@ -3,7 +3,7 @@
  * words after "--" are the kernel's. One CPU, paging and interrupts off except where said.
  *
  *   registers   every bit that CR4 can have here (LA57, SMEP, TSD, ...), EFER.NXE and SCE, CR0.AM,
- *               a PAT of its own
+ *               a PAT of its own, a breakpoint (at 0)
  *   lines       an interrupt controller with open lines: the PIT's, a level-triggered one that is
  *               never served, the last; and two of an NMI and an SMI
  *   service     an interrupt of the highest priority that was taken and never ended
@@ -121,6 +121,7 @@ static void leave_registers(void)
     asm volatile("mov %0,%%cr0" : : "r"(0x40031u)); /* AM */
     wrmsr(0xc0000080, 0, 0x801);
     wrmsr(0x277, 0x06060606, 0x06060606); /* PAT: write-back, whatever was asked for */
+    asm volatile("mov %0,%%dr7" : : "r"(0x401u));
 }
 
 /* --- lines --- */
