@@ -57,8 +57,8 @@ my @rooms = (
     ['kernel/etw', 'etw_*', []],
     ['kernel/driver', 'tp_driver*', ['drivers.t driver_'], 'drivers.t'],
     ['kernel/init', 'pmu_pmi*', [], 'programs.t'],
-    ['kernel/user', 'handling*,exceptions*,synch*,etw_win32*,etw_input*,tp_read*,ring3*,'
-     . 'service_fuzz.exports', \@programs, 'programs.t'],
+    ['kernel/user', 'handling*,exceptions*,synch*,etw_win32*,etw_input*,tp_read*,ring3*',
+     \@programs, 'programs.t'],
     ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*',
      ['programs.t pe/exact.c'], 'programs.t'],
     ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*',
