@@ -340,7 +340,7 @@ fuzz-images:
 	@$(BUILD)/fuzz-pe $(or $(SEED),1) $(or $(COUNT),100)000 \
 	    $(BUILD)/program/events.exe $(BUILD)/program/driver_try.sys
 
-# A million calls of services from ring 3, by SEED, and some of all exports of the libraries.
+# A million calls of services of counters and traces from ring 3, by SEED.
 fuzz: all
 	@BUILD=$(BUILD) tests/machines/fuzz-services
 

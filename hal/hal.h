@@ -43,6 +43,12 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
  * gives every counter. Written once, at boot. */
 extern bool hal_counters_1809;
 
+/* Which of so many slots has the owner; any, if it is no handle. */
+static inline unsigned hal_owner_slot(HANDLE handle)
+{
+    return (uint64_t)handle >> 2 & (HAL_OWNERS_MAX - 1);
+}
+
 /* Stops, clears and frees the counters on their processors. When it returns the handler runs on
  * no processor. STATUS_INVALID_PARAMETER: not a handle, or freed before. IRQL PASSIVE_LEVEL. */
 NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle);

@@ -236,7 +236,7 @@ static void lend_here(void *argument)
 
 NTSTATUS hal_counters_lend(HANDLE CounterSetHandle)
 {
-    struct owner *owner = &owners[(uint64_t)CounterSetHandle >> 2 & (OWNERS_MAX - 1)];
+    struct owner *owner = &owners[hal_owner_slot(CounterSetHandle)];
     if (!CounterSetHandle || !owner->name || owner->handle != CounterSetHandle)
         return STATUS_INVALID_PARAMETER;
     smp_call(owner->cpus, lend_here, owner);
@@ -261,7 +261,7 @@ static void release_here(void *argument)
 /* Marks the owner as being freed, so that nobody else frees it. NULL: the value is not a handle. */
 static struct owner *begin_free(HANDLE handle)
 {
-    struct owner *owner = &owners[(uint64_t)handle >> 2 & (OWNERS_MAX - 1)];
+    struct owner *owner = &owners[hal_owner_slot(handle)];
     KIRQL irql = lock_acquire(&counters_lock);
     if (!handle || !owner->name || owner->handle != handle || owner->freeing)
         owner = NULL;

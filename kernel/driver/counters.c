@@ -4,7 +4,6 @@
  * interrupted code. */
 #include "hal/hal.h"
 #include "kernel/base/irql.h"
-#include "kernel/base/lock.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/driver/driver.h"
@@ -15,38 +14,40 @@ typedef VOID(NTAPI *pmi_handler)(PVOID TrapFrame);
 
 #define LIST_LIMIT 4096u
 
+/* What drivers have, by the slot of its owner (hal_owner_slot). Read at PROFILE_LEVEL. */
 static struct set {
-    HANDLE handle; /* atomic; NULL: the slot is free */
+    HANDLE handle; /* atomic; NULL: no driver's */
     uint64_t where;
     overflow_handler handler;
-} sets[HAL_OWNERS_MAX]; /* handlers are read at PROFILE_LEVEL; slots are taken and given back under
-                           sets_lock */
-static struct lock sets_lock = LOCK("drivers' counters", DISPATCH_LEVEL);
+} sets[HAL_OWNERS_MAX];
 
 /* At PROFILE_LEVEL. An overflow that comes before the driver has its handle is ignored: the driver
  * has not programmed the counter yet. */
 static VOID call_overflow_handler(ULONGLONG bits, HANDLE handle)
 {
+    const struct set *s = &sets[hal_owner_slot(handle)];
     struct driver_call call;
-    for (unsigned i = 0; i < HAL_OWNERS_MAX; i++)
-        if (__atomic_load_n(&sets[i].handle, __ATOMIC_ACQUIRE) == handle) {
-            driver_enter(&call, sets[i].handler);
-            sets[i].handler(bits, handle);
-            driver_leave(&call);
-            return;
-        }
+    if (__atomic_load_n(&s->handle, __ATOMIC_ACQUIRE) != handle)
+        return;
+    driver_enter(&call, s->handler);
+    s->handler(bits, handle);
+    driver_leave(&call);
 }
 
 static void remember_set(HANDLE handle, overflow_handler handler, uint64_t where)
 {
-    KIRQL irql = lock_acquire(&sets_lock);
-    struct set *s = sets;
-    for (; s->handle; s++)
-        ASSERT(s < sets + HAL_OWNERS_MAX - 1); /* there are as many slots as owners */
+    struct set *s = &sets[hal_owner_slot(handle)];
     s->where = where;
     s->handler = handler;
     __atomic_store_n(&s->handle, handle, __ATOMIC_RELEASE);
-    lock_release(&sets_lock, irql);
+}
+
+/* Before its owner is freed: the next one may have the slot at once. */
+static void forget_set(HANDLE handle)
+{
+    struct set *s = &sets[hal_owner_slot(handle)];
+    if (s->handle == handle)
+        __atomic_store_n(&s->handle, NULL, __ATOMIC_RELEASE);
 }
 
 /* Copies the list with our handler in place of the driver's. There is at most one: two are
@@ -90,18 +91,9 @@ NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG 
     return status;
 }
 
-static void forget_set(HANDLE handle)
-{
-    KIRQL irql = lock_acquire(&sets_lock);
-    for (unsigned i = 0; i < HAL_OWNERS_MAX; i++)
-        if (sets[i].handle == handle)
-            __atomic_store_n(&sets[i].handle, NULL, __ATOMIC_RELEASE);
-    lock_release(&sets_lock, irql);
-}
-
 NTSTATUS driver_HalFreeHardwareCounters(HANDLE CounterSetHandle)
 {
-    forget_set(CounterSetHandle); /* first: the next owner may need the slot at once */
+    forget_set(CounterSetHandle);
     return HalFreeHardwareCounters(CounterSetHandle);
 }
 
@@ -172,9 +164,8 @@ static NTAPI VOID collect_counters(PMC_HANDLE set, ULONG64 *values)
 
 static NTAPI VOID free_counter_set(PMC_HANDLE set)
 {
-    HANDLE owner = set->owner;
+    forget_set(set->owner);
     HalFreePmcCounterSet(set);
-    forget_set(owner);
 }
 
 HAL_PRIVATE_DISPATCH HalPrivateDispatchTable = { .Version = 17,

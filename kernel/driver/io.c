@@ -11,17 +11,14 @@
 
 /* --- Files. --- */
 
-/* STATUS_THREAD_IS_TERMINATING: the driver did not complete it in time, and it holds the file. */
-static NTSTATUS send_simple(struct file *file, UCHAR major, bool holds)
+static NTSTATUS send_simple(struct file *file, UCHAR major)
 {
-    struct request *r = request_make(file, major, holds);
-    IO_STATUS_BLOCK block;
+    struct request *r = request_make(file, major);
     if (!r)
         return STATUS_INSUFFICIENT_RESOURCES;
-    if (!request_send(r, &block))
-        return STATUS_THREAD_IS_TERMINATING;
+    NTSTATUS status = request_send(r).Status;
     request_free(r);
-    return block.Status;
+    return status;
 }
 
 /* NT: cleanup comes with the last handle, close with the last reference; here both with the latter.
@@ -32,8 +29,8 @@ static void destroy_file(struct object *object)
     if (file->opened) {
         if (file->file.DeviceObject->DriverObject->MajorFunction[IRP_MJ_CLEANUP] !=
             driver_default_dispatch)
-            send_simple(file, IRP_MJ_CLEANUP, false);
-        send_simple(file, IRP_MJ_CLOSE, false);
+            send_simple(file, IRP_MJ_CLEANUP);
+        send_simple(file, IRP_MJ_CLOSE);
     }
     device_close(file->file.DeviceObject);
     if (file->file.FileName.Buffer)
@@ -87,7 +84,8 @@ static struct file *make_file(PDEVICE_OBJECT device, const UNICODE_STRING *rest)
     return file;
 }
 
-struct file *file_open(const UNICODE_STRING *name, NTSTATUS *status)
+/* With a reference for the caller. NULL: *status says why. */
+static struct file *open_file(const UNICODE_STRING *name, NTSTATUS *status)
 {
     UNICODE_STRING rest;
     PDEVICE_OBJECT device = device_open(name, &rest, status);
@@ -99,7 +97,7 @@ struct file *file_open(const UNICODE_STRING *name, NTSTATUS *status)
         *status = STATUS_INSUFFICIENT_RESOURCES;
         return NULL;
     }
-    *status = send_simple(file, IRP_MJ_CREATE, true);
+    *status = send_simple(file, IRP_MJ_CREATE);
     file->opened = NT_SUCCESS(*status);
     if (file->opened)
         return file;
@@ -111,7 +109,7 @@ static NTSTATUS open_handle(const UNICODE_STRING *name, ACCESS_MASK access, PHAN
 {
     HANDLE handle = NULL;
     NTSTATUS status;
-    struct file *file = file_open(name, &status);
+    struct file *file = open_file(name, &status);
     if (!file)
         return status;
     status = handle_create(&file->object, access, &handle);

@@ -19,32 +19,22 @@ NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess,
                       PLARGE_INTEGER AllocationSize, ULONG FileAttributes, ULONG ShareAccess,
                       ULONG CreateDisposition, ULONG CreateOptions, PVOID EaBuffer, ULONG EaLength);
 
-/* transfer.c. The three below send a request and wait for its end. NT: every handle is synchronous.
- * Buffers by the code's method, or the device's flags: buffered, copied in and out; direct, a copy
- * that an MDL describes; neither, the caller's own addresses.
+/* transfer.c. Sends a request and waits for its end. NT: every handle is synchronous. Buffers by
+ * the code's method: buffered, copied in and out; direct, a copy that an MDL describes.
  *
- * STATUS_ACCESS_VIOLATION: IoStatusBlock; STATUS_INVALID_HANDLE,
- * STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED: of the file (the access that the code asks
- * for; FILE_READ_DATA; FILE_WRITE_DATA or FILE_APPEND_DATA), then of the event;
- * STATUS_ACCESS_VIOLATION, STATUS_INVALID_PARAMETER: ByteOffset; STATUS_NOT_SUPPORTED: ApcRoutine
- * of a driver's; STATUS_INSUFFICIENT_RESOURCES, also for a buffer above 16 MiB, or as many APCs as
- * there can be; STATUS_ACCESS_VIOLATION: a buffer, before the driver is asked;
- * STATUS_THREAD_IS_TERMINATING, which nobody sees; else what the driver completes with. Event may
- * be NULL; it is reset first and set at the end. ApcRoutine(ApcContext, IoStatusBlock, 0), if not
- * NULL, is called in the thread's next alertable wait; not after an error, which is returned (NT:
- * also after one that came while the request was pending). */
+ * STATUS_ACCESS_VIOLATION: IoStatusBlock; STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH,
+ * STATUS_ACCESS_DENIED: of the file (the access that the code asks for), then of the event;
+ * STATUS_NOT_SUPPORTED: an ApcRoutine, METHOD_NEITHER; STATUS_INSUFFICIENT_RESOURCES, also for a
+ * buffer above 16 MiB; STATUS_ACCESS_VIOLATION: a buffer, before the driver is asked; else what the
+ * driver completes with. Event may be NULL; it is reset first and set at the end. */
 NTSTATUS NtDeviceIoControlFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
                                PIO_STATUS_BLOCK IoStatusBlock, ULONG IoControlCode,
                                PVOID InputBuffer, ULONG InputBufferLength, PVOID OutputBuffer,
                                ULONG OutputBufferLength);
-/* ByteOffset NULL, or -2: where the last transfer ended. Below 0: STATUS_INVALID_PARAMETER, but for
- * -1 (at the end) when writing. NT: Key means nothing. */
-NTSTATUS NtReadFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
-                    PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
-                    PLARGE_INTEGER ByteOffset, PULONG Key);
-NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
-                     PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
-                     PLARGE_INTEGER ByteOffset, PULONG Key);
+/* NT: devices are not read or written: STATUS_NOT_SUPPORTED, and a line that names the driver; or
+ * what is wrong with the handle. Nothing looks at the other arguments. */
+NTSTATUS NtReadFile(HANDLE FileHandle);
+NTSTATUS NtWriteFile(HANDLE FileHandle);
 
 /* driver.c. NT: there is no registry; the last part of the name is the file's, without .sys.
  * Drivers are loaded before the program: STATUS_IMAGE_ALREADY_LOADED, or
@@ -58,8 +48,6 @@ extern const struct object_type file_type;
  * reference to the device. NULL: there is none. */
 PDEVICE_OBJECT device_open(const UNICODE_STRING *name, UNICODE_STRING *rest, NTSTATUS *status);
 void device_close(PDEVICE_OBJECT device);
-/* The highest device that is attached above it, or itself. */
-PDEVICE_OBJECT device_top(PDEVICE_OBJECT device);
 /* After DriverEntry: its devices can be opened. */
 void devices_initialized(struct driver *driver);
 void devices_left(struct driver *driver);

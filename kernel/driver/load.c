@@ -243,12 +243,9 @@ bool driver_stop(struct driver *driver, bool started)
         print("# driver: %s has no DriverUnload and stays\n", driver->name);
         return true;
     }
-    requests_reap();
     if (started)
         run_in_thread(driver, true);
     work_wait();
-    requests_reap();
-    requests_left(driver);
     timers_left(driver);
     routines_left(driver);
     nmi_left(driver);

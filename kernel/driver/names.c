@@ -206,31 +206,6 @@ void device_close(PDEVICE_OBJECT object)
     mutex_release(&names_mutex);
 }
 
-PDEVICE_OBJECT device_top(PDEVICE_OBJECT device)
-{
-    PDEVICE_OBJECT above;
-    while ((above = __atomic_load_n(&device->AttachedDevice, __ATOMIC_ACQUIRE)))
-        device = above;
-    return device;
-}
-
-/* The device that was the highest until now, to which the new one passes requests on. NT: a request
- * that was made before has no stack location for the new device, and does not reach it. */
-PDEVICE_OBJECT IoAttachDeviceToDeviceStack(PDEVICE_OBJECT SourceDevice, PDEVICE_OBJECT TargetDevice)
-{
-    PDEVICE_OBJECT lower = device_top(TargetDevice);
-    SourceDevice->StackSize = (CHAR)(lower->StackSize + 1);
-    SourceDevice->AlignmentRequirement = lower->AlignmentRequirement;
-    __atomic_store_n(&lower->AttachedDevice, SourceDevice, __ATOMIC_RELEASE);
-    return lower;
-}
-
-/* TargetDevice: what attaching returned. */
-VOID IoDetachDevice(PDEVICE_OBJECT TargetDevice)
-{
-    __atomic_store_n(&TargetDevice->AttachedDevice, NULL, __ATOMIC_RELEASE);
-}
-
 static struct device *make_device(PDRIVER_OBJECT driver, ULONG extension, ULONG type,
                                   ULONG characteristics, bool exclusive)
 {

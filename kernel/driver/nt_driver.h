@@ -27,12 +27,7 @@
 
 #define IRP_MJ_CREATE 0x00
 #define IRP_MJ_CLOSE 0x02
-#define IRP_MJ_READ 0x03
-#define IRP_MJ_WRITE 0x04
-#define IRP_MJ_FLUSH_BUFFERS 0x09
 #define IRP_MJ_DEVICE_CONTROL 0x0e
-#define IRP_MJ_INTERNAL_DEVICE_CONTROL 0x0f
-#define IRP_MJ_SHUTDOWN 0x10
 #define IRP_MJ_CLEANUP 0x12
 #define IRP_MJ_MAXIMUM_FUNCTION 0x1b
 
@@ -40,14 +35,8 @@
 #define IO_TYPE_FILE 5
 #define IO_TYPE_IRP 6
 
-#define DO_BUFFERED_IO 0x00000004
 #define DO_EXCLUSIVE 0x00000008
-#define DO_DIRECT_IO 0x00000010
 #define DO_DEVICE_INITIALIZING 0x00000080
-#define SL_PENDING_RETURNED 0x01
-#define SL_INVOKE_ON_CANCEL 0x20
-#define SL_INVOKE_ON_SUCCESS 0x40
-#define SL_INVOKE_ON_ERROR 0x80
 #define MDL_MAPPED_TO_SYSTEM_VA 0x0001
 #define MDL_PAGES_LOCKED 0x0002
 enum { METHOD_BUFFERED, METHOD_IN_DIRECT, METHOD_OUT_DIRECT, METHOD_NEITHER };
@@ -110,8 +99,6 @@ struct _KDPC;
 typedef NTSTATUS(NTAPI *PDRIVER_INITIALIZE)(struct _DRIVER_OBJECT *, PUNICODE_STRING);
 typedef VOID(NTAPI *PDRIVER_UNLOAD)(struct _DRIVER_OBJECT *);
 typedef NTSTATUS(NTAPI *PDRIVER_DISPATCH)(struct _DEVICE_OBJECT *, struct _IRP *);
-typedef VOID(NTAPI *PDRIVER_CANCEL)(struct _DEVICE_OBJECT *, struct _IRP *);
-typedef NTSTATUS(NTAPI *PIO_COMPLETION_ROUTINE)(struct _DEVICE_OBJECT *, struct _IRP *, PVOID);
 typedef VOID(NTAPI *PKDEFERRED_ROUTINE)(struct _KDPC *, PVOID, PVOID, PVOID);
 typedef VOID(NTAPI *PKSTART_ROUTINE)(PVOID);
 
@@ -169,11 +156,6 @@ typedef struct _IO_STACK_LOCATION {
     UCHAR MajorFunction, MinorFunction, Flags, Control;
     union {
         struct {
-            ULONG Length;
-            uint64_t Key; /* 32 bits of it */
-            LARGE_INTEGER ByteOffset;
-        } Read;
-        struct {
             ULONG OutputBufferLength __attribute__((aligned(8)));
             ULONG InputBufferLength __attribute__((aligned(8)));
             ULONG IoControlCode __attribute__((aligned(8)));
@@ -182,8 +164,7 @@ typedef struct _IO_STACK_LOCATION {
     } Parameters;
     PDEVICE_OBJECT DeviceObject;
     PFILE_OBJECT FileObject;
-    PIO_COMPLETION_ROUTINE CompletionRoutine;
-    PVOID Context;
+    PVOID CompletionRoutine, Context;
 } IO_STACK_LOCATION, *PIO_STACK_LOCATION;
 
 typedef struct _IRP {
@@ -206,8 +187,7 @@ typedef struct _IRP {
     PIO_STATUS_BLOCK UserIosb;
     PKEVENT UserEvent;
     UCHAR gap[0x68 - 0x58];
-    PDRIVER_CANCEL CancelRoutine;
-    PVOID UserBuffer;
+    PVOID CancelRoutine, UserBuffer;
     struct {
         struct {
             PVOID DriverContext[4];

@@ -13,6 +13,7 @@
 #include "kernel/ke/context.h"
 #include "kernel/ke/etw_session.h"
 #include "kernel/ke/thread.h"
+#include "kernel/nt/nt_unwind.h"
 
 #define PARTS_MOST 4    /* of one function's unwind data */
 #define IMAGE_MOST 1024 /* times 64 KB, of which an image's base is a multiple */
@@ -21,19 +22,6 @@
 #define SAVED_RIP 7
 
 enum { RSP = 4 };
-enum operation {
-    PUSH_REGISTER,
-    ALLOCATE_LARGE,
-    ALLOCATE_SMALL,
-    SET_FRAME,
-    SAVE_REGISTER,
-    SAVE_REGISTER_FAR,
-    EPILOGUE,
-    SPARE,
-    SAVE_XMM,
-    SAVE_XMM_FAR,
-    MACHINE_FRAME
-};
 
 struct addresses {
     uint64_t *at;
@@ -155,19 +143,7 @@ absent:
     return false;
 }
 
-/* The number of slots of an operation. */
-static unsigned slots_of(uint64_t code)
-{
-    switch ((enum operation)(code >> 8 & 15)) {
-    case ALLOCATE_LARGE: return code >> 12 & 15 ? 3 : 2;
-    case SAVE_REGISTER:
-    case SAVE_XMM: return 2;
-    case SAVE_REGISTER_FAR:
-    case SAVE_XMM_FAR:
-    case SPARE: return 3;
-    default: return 1;
-    }
-}
+static unsigned slots_of(uint64_t code) { return unwind_slots(code >> 8 & 15, code >> 12 & 15); }
 
 /* What the offsets of a part count from, whose first word is `head`. */
 static uint64_t frame_of(const struct user_walk *w, uint64_t rsp, uint64_t head)

@@ -113,7 +113,7 @@ _Static_assert(offsetof(struct apc_frame, rip) == 0x4d0 && sizeof(struct apc_fra
 static bool put_apc(struct thread *thread, const struct apc *apc, bool timed)
 {
     struct apc_queue *q = thread->apcs;
-    if (thread->apc_count + thread->apc_reserved == THREAD_APCS)
+    if (thread->apc_count == THREAD_APCS)
         return false;
     unsigned at = (q->first + thread->apc_count++) % THREAD_APCS;
     q->apcs[at] = *apc;
@@ -163,36 +163,12 @@ bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argu
     return thread->process && thread->process->apc_entry && NT_SUCCESS(queue(thread, &apc));
 }
 
+/* --- Of timers. --- */
+
 static bool is_windows(const struct thread *me)
 {
     return me->process && !me->trusted && me->process->apc_entry;
 }
-
-NTSTATUS apc_reserve(void)
-{
-    struct thread *me = thread_current();
-    if (!is_windows(me))
-        return STATUS_NOT_SUPPORTED;
-    bool any = have_queue(me);
-    KIRQL irql = sched_lock();
-    bool reserved = any && me->apc_count < THREAD_APCS;
-    me->apc_reserved = reserved;
-    sched_unlock(irql);
-    return reserved ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
-}
-
-void apc_use_reserved(PVOID routine, PVOID argument1, PVOID argument2, PVOID argument3)
-{
-    const struct apc apc = { routine, { argument1, argument2, argument3 } };
-    struct thread *me = thread_current();
-    KIRQL irql = sched_lock();
-    me->apc_reserved = false;
-    if (routine)
-        put_apc(me, &apc, false);
-    sched_unlock(irql);
-}
-
-/* --- Of timers. --- */
 
 NTSTATUS apc_have_queue(void)
 {

@@ -40,13 +40,8 @@ void thread_resume(struct thread *thread);
 /* Queues a user APC of the thread; false: no space in its queue, or its process takes no APCs. */
 bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argument2,
                PVOID argument3);
-/* Reserves a place in the current thread's queue for one such call. STATUS_NOT_SUPPORTED: it is not
- * a Windows program's thread, or is in a driver; STATUS_INSUFFICIENT_RESOURCES. Then: queues the
- * call in that place; routine NULL: gives the place back. */
-NTSTATUS apc_reserve(void);
-void apc_use_reserved(PVOID routine, PVOID argument1, PVOID argument2, PVOID argument3);
-/* For timers. Gives the current thread a queue; STATUS_NOT_SUPPORTED and
- * STATUS_INSUFFICIENT_RESOURCES as above. */
+/* For timers. Gives the current thread a queue. STATUS_NOT_SUPPORTED: it is not a Windows program's
+ * thread, or is in a driver; STATUS_INSUFFICIENT_RESOURCES. */
 NTSTATUS apc_have_queue(void);
 /* Queues routine(context, low half of the time, high half), unless the queue is full. *mark is true
  * as long as the call is queued. L: dispatcher lock */

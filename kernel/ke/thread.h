@@ -49,7 +49,6 @@ struct thread {
     uint32_t suspended;     /* atomic to read: how often */
     unsigned apc_count;     /* calls that wait in apcs */
     struct apc_queue *apcs; /* NULL: it never had one */
-    bool apc_reserved;      /* one place in apcs is reserved */
     bool apc_due;           /* its next return from a system call is a call from apcs */
     bool killed;            /* it ends as soon as it owns no mutex */
     bool forced;            /* it ends even while it owns a mutex */

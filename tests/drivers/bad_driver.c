@@ -128,7 +128,7 @@ static VOID bad_write(VOID) { *(volatile UCHAR *)(ULONG_PTR)nothing = 0xc3; }
 
 /* --- Requests, which it sends to itself. --- */
 
-enum { FORGET, COMPLETE_TWICE, COMPLETE_PENDING, CALL_TOO_DEEP, KEEP, STAY_RAISED };
+enum { FORGET, COMPLETE_TWICE, COMPLETE_PENDING, KEEP, STAY_RAISED };
 static PDRIVER_OBJECT self;
 static ULONG what;
 
@@ -144,8 +144,6 @@ static NTSTATUS NTAPI dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
         IoMarkIrpPending(Irp);
         return STATUS_PENDING;
     }
-    if (control && what == CALL_TOO_DEEP)
-        IoCallDriver(DeviceObject, Irp);
     IoCompleteRequest(Irp, IO_NO_INCREMENT);
     if (control && what == STAY_RAISED)
         KeRaiseIrql(DISPATCH_LEVEL, &irql);
@@ -182,50 +180,9 @@ static VOID send_request(ULONG What)
 static VOID bad_forget(VOID) { send_request(FORGET); }
 static VOID bad_twice(VOID) { send_request(COMPLETE_TWICE); }
 static VOID bad_status(VOID) { send_request(COMPLETE_PENDING); }
-static VOID bad_deep(VOID) { send_request(CALL_TOO_DEEP); }
 static VOID bad_raised(VOID) { send_request(STAY_RAISED); }
 
-/* --- Requests that it makes. --- */
-
-static NTSTATUS NTAPI let_go(PDEVICE_OBJECT DeviceObject, PIRP Irp, PVOID Context)
-{
-    KeQueryPerformanceCounter(NULL); /* and dispatch is still the one that completes */
-    return STATUS_SUCCESS;
-}
-
-static VOID bad_again(VOID)
-{
-    PIRP irp = IoAllocateIrp(1, FALSE);
-    IoFreeIrp(irp);
-    IoFreeIrp(irp);
-}
-
-/* Its completion routine does not take it back. */
-static VOID bad_lose(VOID)
-{
-    PIRP irp = IoAllocateIrp(1, FALSE);
-    make_device();
-    IoGetNextIrpStackLocation(irp)->MajorFunction = IRP_MJ_CREATE;
-    IoSetCompletionRoutine(irp, let_go, NULL, TRUE, TRUE, TRUE);
-    IoCallDriver(self->DeviceObject, irp);
-}
-
-static PIRP built(VOID)
-{
-    static IO_STATUS_BLOCK block;
-    what = COMPLETE_TWICE;
-    make_device();
-    return IoBuildDeviceIoControlRequest(0, self->DeviceObject, NULL, 0, NULL, 0, FALSE, &never,
-                                         &block);
-}
-
-static VOID bad_kernels(VOID) { IoFreeIrp(built()); }
-static VOID bad_ended(VOID) { IoCallDriver(self->DeviceObject, built()); }
-static VOID bad_no_irp(VOID) { IoCallDriver(self->DeviceObject, (PIRP)&what); }
-static VOID bad_no_device(VOID) { IoCallDriver((PDEVICE_OBJECT)&never, built()); }
-static VOID bad_left_irp(VOID) { IoAllocateIrp(2, FALSE); }
-
-/* For a program that ends while it is kept. */
+/* For a program that waits for it. */
 static VOID bad_keep(VOID)
 {
     what = KEEP;
@@ -361,23 +318,20 @@ static const struct {
     const WCHAR *Name;
     VOID (*Do)(VOID);
 } cases[] = {
-    { L"loop", bad_loop },           { L"hang", bad_hang },           { L"wait", bad_wait },
-    { L"service", bad_service },     { L"read", bad_read },           { L"dpc", bad_dpc },
-    { L"lock", bad_lock },           { L"free", bad_free },           { L"write", bad_write },
-    { L"irql", bad_irql },           { L"forget", bad_forget },       { L"twice", bad_twice },
-    { L"status", bad_status },       { L"deep", bad_deep },           { L"keep", bad_keep },
-    { L"raise", bad_raise },         { L"again", bad_again },         { L"lose", bad_lose },
-    { L"kernels", bad_kernels },     { L"ended", bad_ended },         { L"no_irp", bad_no_irp },
-    { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp },   { L"tag", bad_tag },
-    { L"mutex", bad_mutex },         { L"release", bad_release },     { L"requeue", bad_requeue },
-    { L"unqueue", bad_unqueue },     { L"check", bad_check },         { L"overrun", bad_overrun },
-    { L"header", bad_header },       { L"stuck", bad_stuck },         { L"null", bad_null },
-    { L"stack", bad_stack },         { L"raised", bad_raised },       { L"stop", bad_stop },
-    { L"stopped", bad_stopped },     { L"higher", bad_higher },       { L"tagless", bad_tagless },
-    { L"lower", bad_lower },         { L"no_level", bad_no_level },   { L"early", bad_early },
-    { L"beyond", bad_beyond },       { L"not_owner", bad_not_owner }, { L"not_mine", bad_not_mine },
-    { L"unmade", bad_unmade },       { L"int3", bad_int3 },           { L"ud2", bad_ud2 },
-    { L"step", bad_step },           { L"divide", bad_divide },
+    { L"loop", bad_loop },         { L"hang", bad_hang },       { L"wait", bad_wait },
+    { L"service", bad_service },   { L"read", bad_read },       { L"dpc", bad_dpc },
+    { L"lock", bad_lock },         { L"free", bad_free },       { L"write", bad_write },
+    { L"irql", bad_irql },         { L"forget", bad_forget },   { L"twice", bad_twice },
+    { L"status", bad_status },     { L"keep", bad_keep },       { L"raise", bad_raise },
+    { L"tag", bad_tag },           { L"mutex", bad_mutex },     { L"release", bad_release },
+    { L"requeue", bad_requeue },   { L"unqueue", bad_unqueue }, { L"check", bad_check },
+    { L"overrun", bad_overrun },   { L"header", bad_header },   { L"stuck", bad_stuck },
+    { L"null", bad_null },         { L"stack", bad_stack },     { L"raised", bad_raised },
+    { L"stop", bad_stop },         { L"stopped", bad_stopped }, { L"higher", bad_higher },
+    { L"tagless", bad_tagless },   { L"lower", bad_lower },     { L"no_level", bad_no_level },
+    { L"early", bad_early },       { L"beyond", bad_beyond },   { L"not_owner", bad_not_owner },
+    { L"not_mine", bad_not_mine }, { L"unmade", bad_unmade },   { L"int3", bad_int3 },
+    { L"ud2", bad_ud2 },           { L"step", bad_step },       { L"divide", bad_divide },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

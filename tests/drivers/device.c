@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices of device_driver.c from ring 3: every status that NtCreateFile, NtDeviceIoControlFile,
- * NtReadFile and NtWriteFile say by themselves, each way of passing buffers, threads that end while
- * the driver has their request. */
+/* Devices of device_driver.c from ring 3: every status that NtCreateFile and NtDeviceIoControlFile
+ * say by themselves, each way of passing buffers, a request that stays; what is refused; what
+ * requests leave behind. */
 #include "../programs/nt.h"
 #include <string.h>
 #include "device.h"
 
 #define NOWHERE ((PVOID)0x123456)
-
-NTSTATUS NTAPI NtReadFile(HANDLE, HANDLE, PIO_APC_ROUTINE, PVOID, PIO_STATUS_BLOCK, PVOID, ULONG,
-                          PLARGE_INTEGER, PULONG);
-NTSTATUS NTAPI NtWriteFile(HANDLE, HANDLE, PIO_APC_ROUTINE, PVOID, PIO_STATUS_BLOCK, PVOID, ULONG,
-                           PLARGE_INTEGER, PULONG);
+#define UNKNOWN CODE(0xbff, BUFFERED, 0)
+#define REQUESTS 64 /* of 100 bytes each, more than a page */
 
 static HANDLE open_it(const char *name, DWORD access)
 {
@@ -171,119 +168,57 @@ static void check_direct(HANDLE file)
     IS(control(file, SUM, in, 4, out + 0xff0, 0x20, &n), STATUS_SUCCESS); /* which is only read */
     IS(n, 10 + 0x40);
     IS(control(file, FILL, in, 1, out + 0x3ff0, 0x20, NULL), STATUS_ACCESS_VIOLATION);
-    IS(control(file, COPY, in, 4, out, 4, &n), STATUS_SUCCESS);
-    IS(n, 4);
-    IS(memcmp(in, out, 4), 0);
     VirtualFree(out, 0, MEM_RELEASE);
 }
 
-static NTSTATUS read_at(HANDLE file, PVOID buffer, ULONG length, LONGLONG at, ULONG_PTR *n)
+/* Its event is set, and it says how much it was. */
+static void check_overlapped(HANDLE file)
 {
-    IO_STATUS_BLOCK block = { .Information = 0 };
-    LARGE_INTEGER offset = { .QuadPart = at };
-    NTSTATUS status = NtReadFile(file, NULL, NULL, NULL, &block, buffer, length, &offset, NULL);
-    *n = block.Information;
-    return status;
+    char text[8] = "1234567";
+    DWORD n = 0;
+    struct end end = { STATUS_SUCCESS, 5 };
+    OVERLAPPED one = { .hEvent = CreateEventA(NULL, TRUE, FALSE, NULL) };
+    IS(DeviceIoControl(file, END_WITH, &end, sizeof end, text, sizeof text, NULL, &one), TRUE);
+    IS(WaitForSingleObject(one.hEvent, 0), WAIT_OBJECT_0);
+    IS(GetOverlappedResult(file, &one, &n, TRUE) && n == 5, TRUE);
+    IS(HasOverlappedIoCompleted(&one) && ResetEvent(one.hEvent), TRUE);
+    end.status = STATUS_DISK_FULL;
+    IS(DeviceIoControl(file, END_WITH, &end, sizeof end, text, sizeof text, &n, &one), FALSE);
+    FAILS(GetOverlappedResult(file, &one, &n, TRUE), FALSE, ERROR_DISK_FULL);
+    IS(CloseHandle(one.hEvent), TRUE);
+    HANDLE again = open_it("\\\\?\\Plain", GENERIC_READ);
+    IS(again != INVALID_HANDLE_VALUE && CloseHandle(again), TRUE);
 }
 
-static NTSTATUS write_at(HANDLE file, PVOID buffer, ULONG length, LONGLONG at, ULONG_PTR *n)
-{
-    IO_STATUS_BLOCK block = { .Information = 0 };
-    LARGE_INTEGER offset = { .QuadPart = at };
-    NTSTATUS status = NtWriteFile(file, NULL, NULL, NULL, &block, buffer, length, &offset, NULL);
-    *n = block.Information;
-    return status;
-}
+/* --- What is refused, with a line that names the driver. --- */
 
-static void check_transfer(const char *name)
+static VOID NTAPI no_routine(PVOID Context, PIO_STATUS_BLOCK Block, ULONG Reserved) {}
+
+static void check_refused(HANDLE file)
 {
-    HANDLE file = open_it(name, GENERIC_READ | GENERIC_WRITE), reads = open_it(name, GENERIC_READ);
-    HANDLE writes = open_it(name, FILE_APPEND_DATA), event = CreateEventA(NULL, TRUE, FALSE, NULL);
-    char text[] = "0123456789", got[STORE_SIZE + 4];
-    OVERLAPPED overlapped = { .Offset = 3, .hEvent = event };
+    HANDLE event = CreateEventA(NULL, TRUE, FALSE, NULL);
     IO_STATUS_BLOCK block;
     ULONG_PTR n;
-    DWORD done;
-    IS(write_at(file, text, 10, 0, &n), STATUS_SUCCESS);
-    IS(n, 10);
-    IS(write_at(file, text, 10, -2, &n), STATUS_SUCCESS); /* after the last one */
-    IS(WriteFile(file, "end", 3, &done, NULL), TRUE);
-    IS(done, 3);
-    IS(read_at(file, got, 23, 0, &n), STATUS_SUCCESS);
-    IS(n, 23);
-    IS(memcmp(got, "01234567890123456789end", 23), 0);
-    IS(read_at(file, got, 10, STORE_SIZE - 4, &n), STATUS_SUCCESS);
-    IS(n, 4);
-    IS(read_at(file, got, 10, STORE_SIZE, &n), STATUS_END_OF_FILE);
-    IS(ReadFile(file, got, 10, &done, NULL), TRUE); /* where the last one that succeeded ended */
-    IS(done, 0);
-    IS(ReadFile(file, got, 4, &done, &overlapped), TRUE);
-    IS(memcmp(got, "3456", 4), 0);
-    IS(overlapped.InternalHigh, 4);
-    IS(WaitForSingleObject(event, 0), WAIT_OBJECT_0);
-    overlapped.Offset = STORE_SIZE;
-    FAILS(ReadFile(file, got, 4, &done, &overlapped), FALSE, ERROR_HANDLE_EOF);
-    IS(read_at(file, got, 0, 5, &n), STATUS_SUCCESS);
-    IS(n, 0);
-    IS(read_at(file, got, 1, -1, &n), STATUS_INVALID_PARAMETER);
-    IS(read_at(file, got, 1, -3, &n), STATUS_INVALID_PARAMETER);
-    IS(write_at(file, text, 1, -3, &n), STATUS_INVALID_PARAMETER);
-    IS(write_at(file, text, 1, -1, &n), STATUS_DISK_FULL); /* at the end: the driver knows */
-    IS(read_at(writes, got, 1, 0, &n), STATUS_ACCESS_DENIED);
-    IS(write_at(reads, text, 1, 0, &n), STATUS_ACCESS_DENIED);
-    IS(write_at(writes, text, 1, 0, &n), STATUS_SUCCESS);
-    IS(read_at(event, got, 1, 0, &n), STATUS_OBJECT_TYPE_MISMATCH);
-    IS(read_at(NULL, got, 1, 0, &n), STATUS_INVALID_HANDLE);
-    IS(read_at(file, got, (16 << 20) + 1, 0, &n), STATUS_INSUFFICIENT_RESOURCES);
-    IS(NtReadFile(file, NULL, NULL, NULL, &block, got, 1, KERNEL_ADDRESS, NULL),
-       STATUS_ACCESS_VIOLATION);
-    IS(NtReadFile(file, NULL, NULL, NULL, NOWHERE, got, 1, NULL, NULL), STATUS_ACCESS_VIOLATION);
-    IS(NtWriteFile(file, NULL, NULL, NULL, NULL, got, 1, NULL, NULL), STATUS_ACCESS_VIOLATION);
-    if (!strstr(name, "Neither")) { /* there the driver would be hurt, as on Windows */
-        IS(read_at(file, NOWHERE, 4, 0, &n), STATUS_ACCESS_VIOLATION);
-        IS(read_at(file, KERNEL_ADDRESS, 4, 0, &n), STATUS_ACCESS_VIOLATION);
-        IS(read_at(file, (PVOID) "constant", 4, 0, &n), STATUS_ACCESS_VIOLATION);
-        IS(write_at(file, NOWHERE, 4, 0, &n), STATUS_ACCESS_VIOLATION);
-        IS(write_at(file, KERNEL_ADDRESS, 4, 0, &n), STATUS_ACCESS_VIOLATION);
-        IS(write_at(file, (PVOID) "constant", 4, 0, &n), STATUS_SUCCESS);
-    }
-    IS(CloseHandle(file) && CloseHandle(reads) && CloseHandle(writes) && CloseHandle(event), TRUE);
+    char byte = 0;
+    FAILS(ReadFile(file, &byte, 1, NULL, NULL), FALSE, ERROR_NOT_SUPPORTED);
+    FAILS(WriteFile(file, &byte, 1, NULL, NULL), FALSE, ERROR_NOT_SUPPORTED);
+    FAILS(ReadFile(NULL, &byte, 1, NULL, NULL), FALSE, ERROR_INVALID_HANDLE);
+    FAILS(WriteFile(event, &byte, 1, NULL, NULL), FALSE, ERROR_INVALID_HANDLE);
+    IS(control(file, REFUSED, &byte, 1, &byte, 1, &n), STATUS_NOT_SUPPORTED);
+    IS(NtDeviceIoControlFile(file, event, no_routine, NULL, &block, ECHO, NULL, 0, NULL, 0),
+       STATUS_NOT_SUPPORTED);
+    IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT);
+    CloseHandle(event);
 }
 
-/* --- One device above another. --- */
+/* --- A request that stays: a thread that is to end meanwhile ends with it. --- */
 
-static void check_stack(void)
+static NTSTATUS ended_with = 1;
+
+static DWORD WINAPI ask(LPVOID unused)
 {
-    HANDLE file = open_it("\\\\.\\Lower", GENERIC_READ);
-    struct report before, after;
-    char text[3] = "ab";
-    ULONG_PTR n;
-    IS(control(file, REPORT, NULL, 0, &before, sizeof before, &n), STATUS_SUCCESS);
-    IS(control(file, ECHO, text, 2, text, 2, &n), STATUS_SUCCESS);
-    IS(text[0], 'b');
-    IS(control(file, LATER, NULL, 0, &n, 4, NULL), STATUS_SUCCESS); /* pending below */
-    IS(control(file, TWICE, NULL, 0, NULL, 0, &n), STATUS_SUCCESS);
-    IS(n, 5);
-    IS(control(file, REPORT, NULL, 0, &after, sizeof after, &n), STATUS_SUCCESS);
-    IS(after.pending - before.pending, 1); /* the one of a timer */
-    IS(after.above - before.above,
-       3); /* the first of the two, and what was between them without TWICE */
-    IS(CloseHandle(file), TRUE);
-}
-
-/* --- Threads that end. --- */
-
-struct job {
-    const char *name;
-    ULONG code;
-    NTSTATUS status;
-};
-
-static DWORD WINAPI ask(LPVOID argument)
-{
-    struct job *job = argument;
-    HANDLE file = open_it(job->name, GENERIC_READ);
-    job->status = control(file, job->code, NULL, 0, NULL, 0, NULL);
+    HANDLE file = open_it("\\\\.\\Plain", GENERIC_READ);
+    ended_with = control(file, PEND, NULL, 0, NULL, 0, NULL);
     CloseHandle(file);
     return 5;
 }
@@ -295,11 +230,10 @@ static ULONG_PTR pending(HANDLE file)
     return n;
 }
 
-static HANDLE start(struct job *job, HANDLE file)
+static HANDLE start(HANDLE file)
 {
-    ULONG_PTR before = pending(file);
-    HANDLE thread = CreateThread(NULL, 0, ask, job, 0, NULL);
-    while (pending(file) == before)
+    HANDLE thread = CreateThread(NULL, 0, ask, NULL, 0, NULL);
+    while (!pending(file))
         Sleep(1);
     return thread;
 }
@@ -311,38 +245,60 @@ static struct report report_of(HANDLE file)
     return t;
 }
 
-static void check_ends(HANDLE file, const char *name)
+static void check_stays(HANDLE file)
 {
-    struct job stays = { name, PEND, 1 }, deaf = { name, PEND_DEAF, 1 };
     struct report before = report_of(file), after;
     ULONG_PTR n;
-    HANDLE thread = start(&stays, file);
+    HANDLE thread = start(file);
     IS(control(file, FINISH, NULL, 0, NULL, 0, &n), STATUS_SUCCESS);
     IS(n, 1);
     IS(end_of(thread), 5);
-    IS(stays.status, STATUS_SUCCESS);
-
-    thread = start(&stays, file); /* the driver cancels it */
+    IS(ended_with, STATUS_SUCCESS);
+    ended_with = 1;
+    thread = start(file);
     IS(TerminateThread(thread, 9), TRUE);
-    IS(end_of(thread), 9);
-    after = report_of(file);
-    IS(after.cancelled - before.cancelled, 1);
-    IS(pending(file), 0);
-
-    /* The driver does not, and has it for longer than the thread lives. */
-    thread = start(&deaf, file);
-    IS(TerminateThread(thread, 10), TRUE);
-    IS(end_of(thread), 10);
-    IS(pending(file), 1);
+    IS(WaitForSingleObject(thread, 5), WAIT_TIMEOUT);
     IS(control(file, FINISH, NULL, 0, NULL, 0, &n), STATUS_SUCCESS);
-    IS(n, 1);
-    IS(pending(file), 0);
-    after = report_of(file); /* their handles are still open: a thread that is ended closes none */
+    IS(end_of(thread), 9);
+    IS(ended_with, 1);
+    after = report_of(file); /* one handle is still open: a thread that is ended closes none */
     IS(after.closed - before.closed, 1);
     IS(after.cleaned - before.cleaned, 1);
-    IS(after.opened - before.opened, 3);
-    IS(after.threads - before.threads, 3);
+    IS(after.opened - before.opened, 2);
+    IS(after.threads - before.threads, 2);
     IS(after.processes, 1);
+}
+
+/* --- What requests leave of the kernel's memory, those that fail too: nothing. --- */
+
+static void request_often(HANDLE file)
+{
+    static char text[3000];
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        control(file, ECHO, text, sizeof text, text, sizeof text, NULL);
+        control(file, ECHO, NULL, 1, text, sizeof text, NULL);
+        control(file, ECHO, text, sizeof text, NULL, 1, NULL);
+        control(file, SUM, text, sizeof text, text, sizeof text, NULL);
+        control(file, FILL, text, sizeof text, NULL, 1, NULL);
+        control(file, UNKNOWN, text, sizeof text, text, sizeof text, NULL);
+        CloseHandle(open_it("\\\\.\\Plain", GENERIC_READ));
+        open_it("\\\\.\\Plain\\x", GENERIC_READ);
+    }
+}
+
+static ULONGLONG available(void)
+{
+    MEMORYSTATUSEX m = { .dwLength = sizeof m };
+    GlobalMemoryStatusEx(&m);
+    return m.ullAvailPhys;
+}
+
+static void check_memory(HANDLE file)
+{
+    request_often(file); /* what is kept for the next ones */
+    ULONGLONG before = available();
+    request_often(file);
+    IS(available(), before);
 }
 
 /* --- Physical memory in the program's half of the address space. --- */
@@ -389,22 +345,17 @@ static void check_views(HANDLE file)
 int main(void)
 {
     HANDLE file = open_it("\\\\.\\Plain", GENERIC_READ | GENERIC_WRITE);
-    struct job deaf = { "\\\\.\\Plain", PEND_DEAF, 1 };
-    struct report end;
     IS(file != INVALID_HANDLE_VALUE, TRUE);
     check_create();
     check_control(file);
     check_buffered(file);
     check_direct(file);
-    check_transfer("\\\\.\\Plain");
-    check_transfer("\\\\.\\Direct");
-    check_transfer("\\\\.\\Neither");
-    check_stack();
-    check_ends(file, "\\\\.\\Plain");
-    check_ends(file, "\\\\.\\Lower");
+    check_overlapped(file);
+    check_refused(file);
+    check_memory(file);
+    check_stays(file);
     check_views(file);
-    end = report_of(file); /* four threads were ended, and their handles are open */
-    IS(end.opened - end.closed, 5);
-    start(&deaf, file); /* the driver completes it when it goes */
+    struct report end = report_of(file);
+    IS(end.opened - end.closed, 2);
     return check_result();
 }

@@ -13,17 +13,15 @@ enum {
     ECHO = CODE(0x801, BUFFERED, 0),         /* the input backwards */
     SUM = CODE(0x802, IN_DIRECT, 0),         /* bytes of input and MDL, as Information */
     FILL = CODE(0x803, OUT_DIRECT, 0),       /* the input's first byte added to each of the MDL's */
-    COPY = CODE(0x804, NEITHER, 0),          /* input to output */
+    REFUSED = CODE(0x804, NEITHER, 0),
     END_WITH = CODE(0x805, BUFFERED, 0),     /* struct end */
-    PEND = CODE(0x806, BUFFERED, 0),         /* until it is cancelled, or FINISH */
-    PEND_DEAF = CODE(0x807, BUFFERED, 0),    /* until FINISH */
+    PEND = CODE(0x806, BUFFERED, 0),         /* until FINISH */
     FINISH = CODE(0x808, BUFFERED, 0),       /* completes what is pending */
     LATER = CODE(0x809, BUFFERED, 0),        /* pending, completed by a timer's DPC */
     REPORT = CODE(0x80a, BUFFERED, 0),       /* struct report */
     WANTS_READ = CODE(0x80b, BUFFERED, 1),
     WANTS_WRITE = CODE(0x80c, BUFFERED, 2),
     PENDS = CODE(0x80d, BUFFERED, 0),        /* how many are pending */
-    TWICE = CODE(0x80e, BUFFERED, 0),        /* completed below, taken back by the driver above, completed again */
     SERVES = CODE(0x80f, BUFFERED, 0),       /* makes and closes an event of its own in the caller's thread */
     VIEW = CODE(0x810, BUFFERED, 0),         /* struct view: maps a number of the driver's, or unmaps */
 };
@@ -41,8 +39,5 @@ struct end {
 };
 
 struct report {
-    unsigned long opened, cleaned, closed, cancelled, above, pending, processes, threads;
+    unsigned long opened, cleaned, closed, processes, threads;
 };
-
-#define STORE_SIZE 64
-#define WARNS 1000 /* an offset from which nothing is read, with STATUS_BUFFER_OVERFLOW */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices for device.c: each way of passing buffers, requests that stay, one driver above another.
- */
+/* Devices for device.c: each way of passing buffers, requests that stay. */
 #include <ntddk.h>
 #include "device.h"
 
@@ -10,13 +9,12 @@ NTSYSAPI NTSTATUS NTAPI ZwCreateEvent(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES, 
 #define WAITING 4
 
 static struct report report;
-static PDEVICE_OBJECT plain, direct, neither, lower, upper, only;
+static PDEVICE_OBJECT plain, only;
 static PIRP waiting[WAITING];
 static KSPIN_LOCK lock;
 static KTIMER timer;
 static KDPC dpc;
 static PIRP later;
-static UCHAR store[STORE_SIZE];
 
 static NTSTATUS end(PIRP Irp, NTSTATUS Status, ULONG_PTR Information)
 {
@@ -28,35 +26,24 @@ static NTSTATUS end(PIRP Irp, NTSTATUS Status, ULONG_PTR Information)
 
 /* --- Requests that stay. --- */
 
-static PIRP take(PIRP Irp)
+static PIRP take(VOID)
 {
     PIRP found = NULL;
     KIRQL irql;
     KeAcquireSpinLock(&lock, &irql);
-    for (ULONG i = 0; i < WAITING && !found; i++)
-        if (waiting[i] && (!Irp || waiting[i] == Irp)) {
-            found = waiting[i];
-            waiting[i] = NULL;
-        }
+    for (ULONG i = 0; i < WAITING && !found; i++) {
+        found = waiting[i];
+        waiting[i] = NULL;
+    }
     KeReleaseSpinLock(&lock, irql);
     return found;
 }
 
-static VOID NTAPI cancel(PDEVICE_OBJECT DeviceObject, PIRP Irp)
-{
-    IoReleaseCancelSpinLock(Irp->CancelIrql);
-    report.cancelled += Irp->Cancel;
-    if (take(Irp))
-        end(Irp, STATUS_CANCELLED, 0);
-}
-
-static NTSTATUS pend(PIRP Irp, PDRIVER_CANCEL Routine)
+static NTSTATUS pend(PIRP Irp)
 {
     KIRQL irql;
     ULONG i = 0;
     IoMarkIrpPending(Irp);
-    if (Routine)
-        (void)IoSetCancelRoutine(Irp, Routine);
     KeAcquireSpinLock(&lock, &irql);
     while (waiting[i])
         i++;
@@ -69,11 +56,8 @@ static ULONG finish(VOID)
 {
     PIRP irp;
     ULONG n = 0;
-    while ((irp = take(NULL))) {
-        (void)IoSetCancelRoutine(irp, NULL);
+    for (; (irp = take()); n++)
         end(irp, STATUS_SUCCESS, 0);
-        n++;
-    }
     return n;
 }
 
@@ -183,15 +167,11 @@ static NTSTATUS control(PIRP Irp, PIO_STACK_LOCATION Stack)
     case ECHO: return echo(Irp, input, output);
     case SUM: return sum(Irp, input);
     case FILL: return fill(Irp, output);
-    case COPY:
-        RtlCopyMemory(Irp->UserBuffer, Stack->Parameters.DeviceIoControl.Type3InputBuffer, input);
-        return end(Irp, STATUS_SUCCESS, input);
     case END_WITH:
         RtlFillMemory((UCHAR *)Irp->AssociatedIrp.SystemBuffer + sizeof *given,
                       output - sizeof *given, 0x5a);
         return end(Irp, given->status, given->information);
-    case PEND: return pend(Irp, cancel);
-    case PEND_DEAF: return pend(Irp, NULL);
+    case PEND: return pend(Irp);
     case FINISH: return end(Irp, STATUS_SUCCESS, finish());
     case LATER: return start_timer(Irp);
     case REPORT:
@@ -200,81 +180,10 @@ static NTSTATUS control(PIRP Irp, PIO_STACK_LOCATION Stack)
     case PENDS: return end(Irp, STATUS_SUCCESS, count());
     case SERVES: return serve(Irp);
     case VIEW: return map_view(Irp);
-    case TWICE:
     case WANTS_READ:
     case WANTS_WRITE: return end(Irp, STATUS_SUCCESS, 0);
     default: return end(Irp, STATUS_INVALID_DEVICE_REQUEST, 0);
     }
-}
-
-/* --- Reading and writing a store of 64 bytes. --- */
-
-static UCHAR *memory_of(PDEVICE_OBJECT Device, PIRP Irp)
-{
-    if (Device == direct)
-        return MmGetSystemAddressForMdlSafe(Irp->MdlAddress, NormalPagePriority);
-    return Device == neither ? Irp->UserBuffer : Irp->AssociatedIrp.SystemBuffer;
-}
-
-static NTSTATUS transfer(PDEVICE_OBJECT Device, PIRP Irp, PIO_STACK_LOCATION Stack)
-{
-    BOOLEAN reads = Stack->MajorFunction == IRP_MJ_READ;
-    LONGLONG at = reads ? Stack->Parameters.Read.ByteOffset.QuadPart
-                        : Stack->Parameters.Write.ByteOffset.QuadPart;
-    ULONG length = reads ? Stack->Parameters.Read.Length : Stack->Parameters.Write.Length;
-    if (ExGetPreviousMode() != Irp->RequestorMode)
-        return end(Irp, STATUS_INVALID_DEVICE_STATE, 0);
-    if (at < 0)
-        at = STORE_SIZE; /* at the end */
-    if (at == WARNS && reads)
-        return end(Irp, STATUS_BUFFER_OVERFLOW, 0);
-    if (at >= STORE_SIZE)
-        return end(Irp, reads ? STATUS_END_OF_FILE : STATUS_DISK_FULL, 0);
-    if (length > STORE_SIZE - at)
-        length = (ULONG)(STORE_SIZE - at);
-    if (length && reads)
-        RtlCopyMemory(memory_of(Device, Irp), store + at, length);
-    else if (length)
-        RtlCopyMemory(store + at, memory_of(Device, Irp), length);
-    return end(Irp, STATUS_SUCCESS, length);
-}
-
-/* --- One above another. --- */
-
-static NTSTATUS NTAPI on_completion(PDEVICE_OBJECT DeviceObject, PIRP Irp, PVOID Context)
-{
-    if (DeviceObject == upper && Context == &report)
-        report.above++;
-    if (Irp->PendingReturned) {
-        report.pending++;
-        IoMarkIrpPending(Irp);
-    }
-    return STATUS_SUCCESS;
-}
-
-static NTSTATUS NTAPI take_back(PDEVICE_OBJECT DeviceObject, PIRP Irp, PVOID Context)
-{
-    KeSetEvent(Context, IO_NO_INCREMENT, FALSE);
-    return STATUS_MORE_PROCESSING_REQUIRED;
-}
-
-static NTSTATUS pass(PIRP Irp, PIO_STACK_LOCATION Stack)
-{
-    KEVENT event;
-    if (Stack->MajorFunction != IRP_MJ_DEVICE_CONTROL) {
-        IoSkipCurrentIrpStackLocation(Irp);
-        return IoCallDriver(lower, Irp);
-    }
-    IoCopyCurrentIrpStackLocationToNext(Irp);
-    if (Stack->Parameters.DeviceIoControl.IoControlCode != TWICE) {
-        IoSetCompletionRoutine(Irp, on_completion, &report, TRUE, TRUE, TRUE);
-        return IoCallDriver(lower, Irp);
-    }
-    KeInitializeEvent(&event, NotificationEvent, FALSE);
-    IoSetCompletionRoutine(Irp, take_back, &event, TRUE, TRUE, TRUE);
-    IoCallDriver(lower, Irp);
-    KeWaitForSingleObject(&event, Executive, KernelMode, FALSE, NULL);
-    return end(Irp, STATUS_SUCCESS, Irp->IoStatus.Information + 5);
 }
 
 /* --- The driver. --- */
@@ -282,8 +191,6 @@ static NTSTATUS pass(PIRP Irp, PIO_STACK_LOCATION Stack)
 static NTSTATUS NTAPI dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
 {
     PIO_STACK_LOCATION stack = IoGetCurrentIrpStackLocation(Irp);
-    if (DeviceObject == upper)
-        return pass(Irp, stack);
     switch (stack->MajorFunction) {
     case IRP_MJ_CREATE:
         if (stack->FileObject->FileName.Length == 2 * sizeof(WCHAR)) /* \x */
@@ -293,22 +200,17 @@ static NTSTATUS NTAPI dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
     case IRP_MJ_CLEANUP: report.cleaned++; return end(Irp, STATUS_SUCCESS, 0);
     case IRP_MJ_CLOSE: report.closed++; return end(Irp, STATUS_SUCCESS, 0);
     case IRP_MJ_DEVICE_CONTROL: return control(Irp, stack);
-    default: return transfer(DeviceObject, Irp, stack);
+    default: return end(Irp, STATUS_SUCCESS, 0); /* nobody asks */
     }
 }
 
 static const struct {
     const WCHAR *Name, *Link;
     PDEVICE_OBJECT *Device;
-    ULONG Flags;
     BOOLEAN Exclusive;
 } devices[] = {
-    { L"\\Device\\Plain", L"\\??\\Plain", &plain, DO_BUFFERED_IO, FALSE },
-    { L"\\Device\\Direct", L"\\??\\Direct", &direct, DO_DIRECT_IO, FALSE },
-    { L"\\Device\\Neither", L"\\??\\Neither", &neither, 0, FALSE },
-    { L"\\Device\\Lower", L"\\??\\Lower", &lower, 0, FALSE },
-    { L"\\Device\\Upper", NULL, &upper, 0, FALSE },
-    { L"\\Device\\Only", L"\\??\\Only", &only, 0, TRUE },
+    { L"\\Device\\Plain", L"\\??\\Plain", &plain, FALSE },
+    { L"\\Device\\Only", L"\\??\\Only", &only, TRUE },
 };
 #define DEVICES (sizeof devices / sizeof devices[0])
 
@@ -328,12 +230,9 @@ static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
     PsSetCreateProcessNotifyRoutine(on_process, TRUE);
     PsRemoveCreateThreadNotifyRoutine(on_thread);
     DbgPrint("%lu still waited\n", finish());
-    IoDetachDevice(lower);
     for (ULONG i = 0; i < DEVICES; i++) {
-        if (devices[i].Link) {
-            RtlInitUnicodeString(&link, devices[i].Link);
-            IoDeleteSymbolicLink(&link);
-        }
+        RtlInitUnicodeString(&link, devices[i].Link);
+        IoDeleteSymbolicLink(&link);
         IoDeleteDevice(*devices[i].Device);
     }
 }
@@ -355,13 +254,8 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
                                          devices[i].Exclusive, devices[i].Device);
         if (!NT_SUCCESS(status))
             return status;
-        (*devices[i].Device)->Flags |= devices[i].Flags;
-        if (!devices[i].Link)
-            continue;
         RtlInitUnicodeString(&link, devices[i].Link);
         IoCreateSymbolicLink(&link, &name);
     }
-    return IoAttachDeviceToDeviceStack(upper, lower) == lower && upper->StackSize == 2
-               ? STATUS_SUCCESS
-               : STATUS_UNSUCCESSFUL;
+    return STATUS_SUCCESS;
 }

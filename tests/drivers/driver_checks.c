@@ -216,8 +216,10 @@ static const struct {
 static VOID check_names(PDRIVER_OBJECT DriverObject)
 {
     UNICODE_STRING name, target = RTL_CONSTANT_STRING(L"\\Device\\Target"), empty = { 0, 0, NULL };
-    PDEVICE_OBJECT device, opened; /* DO_DEVICE_INITIALIZING: nobody opens it yet */
-    PFILE_OBJECT file;
+    PDEVICE_OBJECT device; /* DO_DEVICE_INITIALIZING: nobody opens it yet */
+    OBJECT_ATTRIBUTES attributes;
+    IO_STATUS_BLOCK block;
+    HANDLE handle;
     NTSTATUS status;
     UNICODE_STRING secure = RTL_CONSTANT_STRING(L"IoCreateDeviceSecure");
     CREATE_SECURE *create_secure;
@@ -249,7 +251,9 @@ static VOID check_names(PDRIVER_OBJECT DriverObject)
     create_secure = (CREATE_SECURE *)(ULONG_PTR)MmGetSystemRoutineAddress(&secure);
     IS(create_secure(DriverObject, 16, &target, FILE_DEVICE_UNKNOWN, 0, FALSE, NULL, NULL, &device),
        STATUS_SUCCESS);
-    IS(IoGetDeviceObjectPointer(&target, FILE_READ_DATA, &file, &opened), STATUS_NO_SUCH_DEVICE);
+    InitializeObjectAttributes(&attributes, &target, 0, NULL, NULL);
+    IS(ZwCreateFile(&handle, GENERIC_READ, &attributes, &block, NULL, 0, 0, FILE_OPEN, 0, NULL, 0),
+       STATUS_NO_SUCH_DEVICE);
     IoDeleteDevice(device);
     CHECK(IoCreateDevice(DriverObject, 16, &empty, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) ==
           STATUS_SUCCESS);

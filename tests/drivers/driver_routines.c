@@ -46,11 +46,6 @@ static VOID check_spin_locks(VOID)
     KeReleaseSpinLock(&lock, PASSIVE_LEVEL);
     IS(lock, 0);
     IS(KeGetCurrentIrql(), PASSIVE_LEVEL);
-    IoAcquireCancelSpinLock(&irql);
-    IS(irql, PASSIVE_LEVEL);
-    IS(KeGetCurrentIrql(), DISPATCH_LEVEL);
-    IoReleaseCancelSpinLock(irql);
-    IS(KeGetCurrentIrql(), PASSIVE_LEVEL);
 }
 
 static VOID NTAPI note_processor(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument2)
@@ -215,14 +210,6 @@ static VOID check_text(VOID)
     IS(memcmp(text, "71123", 5), 0);
 }
 
-static VOID check_irp(VOID)
-{
-    PIRP irp = IoAllocateIrp(3, FALSE);
-    IS(irp->Size, IoSizeOfIrp(3));
-    IS(irp->StackCount, 3);
-    IoFreeIrp(irp);
-}
-
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
@@ -235,6 +222,5 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_identities();
     check_memory();
     check_text();
-    check_irp();
     return check_result();
 }

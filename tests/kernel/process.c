@@ -175,7 +175,7 @@ static void take_back_timed(struct thread *me)
     }
 }
 
-static void reserve_places(void *unused)
+static void use_places(void *unused)
 {
     struct thread *me = thread_current();
     (void)unused;
@@ -183,15 +183,9 @@ static void reserve_places(void *unused)
     REQUIRE(own != NULL);
     me->trusted--; /* a program's */
     own->apc_entry = 1;
-    CHECK_STATUS(apc_reserve(), STATUS_SUCCESS);
-    CHECK_EQ(fill_queue(), THREAD_APCS - 1);
-    apc_use_reserved((PVOID)1, NULL, NULL, NULL);
+    CHECK_EQ(fill_queue(), THREAD_APCS);
     CHECK_EQ(me->apc_count, THREAD_APCS);
-    CHECK_STATUS(apc_reserve(), STATUS_INSUFFICIENT_RESOURCES);
     me->apc_count = THREAD_APCS - 1;
-    CHECK_STATUS(apc_reserve(), STATUS_SUCCESS);
-    CHECK_EQ(fill_queue(), 0);
-    apc_use_reserved(NULL, NULL, NULL, NULL);
     CHECK_EQ(fill_queue(), 1);
     me->apc_count = 0;
     take_back_timed(me);
@@ -199,10 +193,12 @@ static void reserve_places(void *unused)
     user_pretend_end(own);
 }
 
-TEST(process, apc_places,
-     "a place of a thread's queue that a request reserved is no other APC's, and is its own")
+TEST(
+    process, apc_places,
+    "a thread's queue takes as many APCs as it has places; a timer that is set anew gives back its "
+    "own")
 {
-    struct thread *thread = team_start(reserve_places, NULL, cpu_all(), THREAD_PRIORITY);
+    struct thread *thread = team_start(use_places, NULL, cpu_all(), THREAD_PRIORITY);
     REQUIRE(thread != NULL);
     team_end(thread);
 }

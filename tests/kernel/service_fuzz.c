@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Services called at random from ring 3, with a model of what each must answer
- * (tests/ring3/fuzz.h), and all exports of the libraries, of which the kernel alone must know
- * nothing afterwards (tests/ring3/fuzz_exports.c): four processes at once, while kernel and
- * processes are sampled and traced. Meanwhile, one after the other, innocent threads count the
- * instructions of known regions, exactly. The word fuzz=N chooses another course: make fuzz. */
+/* The services of counters and traces, called at random from ring 3, with a model of what each must
+ * answer (tests/ring3/fuzz.h): four processes at once, while kernel and processes are sampled and
+ * traced. Meanwhile, one after the other, innocent threads count the instructions of known regions,
+ * exactly. The word fuzz=N chooses another course: make fuzz. */
 #include "hal/source.h"
 #include "kernel/counting/isolate.h"
 #include "kernel/services/services.h"
-#include "tests/harness/clean.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/exactness.h"
@@ -56,18 +54,13 @@ static bool company_begin(struct company *c)
     return c->by_time != NULL;
 }
 
-/* foreign: processes may have stopped its session, and started others, which outlive them. */
-static void company_end(const struct company *c, bool foreign)
+static void company_end(struct company *c)
 {
-    struct session s = c->session;
     NtClose(c->by_time);
     if (c->by_instructions)
         NtClose(c->by_instructions);
-    if (!foreign)
-        session_stop(&s);
-    session_close(&s);
-    if (foreign)
-        clean_sessions();
+    session_stop(&c->session);
+    session_close(&c->session);
     memcpy(source_intervals, intervals, sizeof intervals);
     NtSetIntervalProfile(0, ProfileAlignmentFixup);
 }
@@ -95,9 +88,9 @@ static void count_meanwhile(struct thread *const *threads, bool pmu)
 }
 
 TEST(service_fuzz, model,
-     "services called at random by four processes answer what a model of their handles, objects "
-     "and memory says, among "
-     "samples and traces; innocent threads count exactly [slow]")
+     "services of counters and traces called at random by four processes answer what a model of "
+     "their handles and objects says, among samples and traces; innocent threads count exactly "
+     "[slow]")
 {
     struct process *processes[CALLERS];
     struct thread *threads[CALLERS] = { NULL };
@@ -123,131 +116,7 @@ TEST(service_fuzz, model,
     for (unsigned i = 0; i < CALLERS; i++)
         if (processes[i])
             user_finish(processes[i], threads[i]);
-    company_end(&company, false);
-    if (pmu)
-        counting_stop();
-}
-
-/* --- Exports. --- */
-
-#define ROUNDS 12u
-#define ROUNDS_FEW 1u
-#define EXPORT_CALLS 400u
-#define EXPORT_CALLS_FEW 40u
-#define ROUND_NS 20000000u /* what still runs then is ended */
-#define BEGIN_NS 500000000u
-#define LOOK_NS 1000000u
-#define WATCHER_PRIORITY 31
-
-/* Every thread of the process, also those that it made, is asked to end until there is none. */
-static void end_process(struct process *process)
-{
-    for (;;) {
-        KIRQL irql = lock_acquire(&process->lock);
-        struct thread *thread = process->first;
-        if (thread)
-            object_hold(&thread->object);
-        lock_release(&process->lock, irql);
-        if (!thread)
-            return;
-        thread_terminate(thread, STATUS_TIMEOUT);
-        sched_wait(&thread->object, clock_ns() + ROUND_NS, Executive);
-        object_release(&thread->object);
-    }
-}
-
-static bool many(void) { return test_long() || test_seed(); }
-
-struct round {
-    struct process *processes[CALLERS];
-    struct thread *threads[CALLERS];
-    uint64_t wanted; /* calls of each process */
-    unsigned called; /* exports, of all processes */
-};
-
-/* Whether each has loaded its libraries, or has ended. */
-static bool began(const struct round *r)
-{
-    uint64_t state = 0;
-    for (unsigned i = 0; i < CALLERS; i++)
-        if (r->threads[i] && !object_signaled(&r->threads[i]->object) &&
-            user_read(r->processes[i], &state, (uint64_t)&user_state, sizeof state) && !state)
-            return false;
-    return true;
-}
-
-/* Ends what does not end by itself, whatever priority that has given itself. */
-static void watch(void *context)
-{
-    struct round *r = context;
-    for (uint64_t begin = clock_ns(); !began(r) && clock_ns() - begin < BEGIN_NS;)
-        sched_wait(NULL, clock_ns() + LOOK_NS, DelayExecution);
-    for (uint64_t begin = clock_ns(); !ended(r->threads) && clock_ns() - begin < ROUND_NS;)
-        sched_wait(NULL, clock_ns() + LOOK_NS, DelayExecution);
-    for (unsigned i = 0; i < CALLERS; i++)
-        if (r->processes[i])
-            end_process(r->processes[i]);
-}
-
-static void round_begin(struct round *r, uint64_t seed)
-{
-    for (unsigned i = 0; i < CALLERS; i++) {
-        r->threads[i] = NULL;
-        r->processes[i] = user_process();
-        if (CHECK(r->processes[i] != NULL))
-            r->threads[i] =
-                user_start(r->processes[i], user_fuzz_exports, (seed + i) | r->wanted << 32);
-        CHECK(r->threads[i] != NULL);
-    }
-}
-
-static void round_end(struct round *r)
-{
-    for (unsigned i = 0; i < CALLERS; i++) {
-        uint64_t n = 0;
-        if (!r->processes[i])
-            continue;
-        CHECK(user_read(r->processes[i], &n, (uint64_t)&user_reads, sizeof n));
-        r->called += n <= r->wanted ? (unsigned)n : 0; /* its memory is not to be relied upon */
-        if (r->threads[i])
-            object_release(&r->threads[i]->object);
-        object_release(&r->processes[i]->object);
-    }
-}
-
-/* Innocent threads count while four processes call exports. */
-static void export_round(struct round *r, uint64_t seed, bool pmu)
-{
-    round_begin(r, seed);
-    struct thread *watcher = team_start(watch, r, cpu_all(), WATCHER_PRIORITY);
-    while (CHECK(watcher != NULL) && !object_signaled(&watcher->object))
-        pmu ? exactness_run(user_exact_runs, REGION_1000 | RUNS)
-            : (void)sched_wait(NULL, 0, DelayExecution);
-    if (watcher)
-        team_end(watcher);
-    round_end(r);
-}
-
-TEST(service_fuzz, exports,
-     "whatever four processes call of all that the libraries export, with any arguments, among "
-     "samples and traces: innocent threads count exactly, and nothing of them stays [slow]")
-{
-    struct company company;
-    unsigned ctr, rounds = many() ? ROUNDS : ROUNDS_FEW;
-    bool pmu = test_has_pmu();
-    SKIP_IF_STEPPED();
-    if (pmu && isolate_on)
-        SKIP("the policy is isolate");
-    if (pmu)
-        REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    REQUIRE(company_begin(&company));
-    struct round round = { .wanted = many() ? EXPORT_CALLS : EXPORT_CALLS_FEW };
-    for (unsigned n = 0; n < rounds; n++)
-        export_round(&round, (test_seed() * ROUNDS + n) * CALLERS, pmu);
-    CHECK_BECAUSE(round.called, rounds * CALLERS, rounds * CALLERS * round.wanted,
-                  "calls were made");
-    test_note("%u calls", round.called);
-    company_end(&company, true);
+    company_end(&company);
     if (pmu)
         counting_stop();
 }

@@ -182,20 +182,12 @@ static struct fuzz_slot *slot_of(HANDLE handle)
     return NULL;
 }
 
-static bool is_own(HANDLE handle)
-{
-    for (unsigned i = 0; i < THINGS; i++)
-        if (things[i].handles && things[i].own == handle)
-            return true;
-    return false;
-}
-
 HANDLE fuzz_no_handle(void)
 {
     for (;;) {
         uint64_t h = fuzz_one_in(2) ? 4 * fuzz_below(SWEPT) + (fuzz_one_in(2) ? fuzz_below(4) : 0)
                                     : ring3_random(&state) >> fuzz_below(60);
-        if (!slot_of((HANDLE)h) && !is_own((HANDLE)h))
+        if (!slot_of((HANDLE)h))
             return (HANDLE)h;
     }
 }
@@ -251,7 +243,7 @@ struct fuzz_thing *fuzz_thing(enum fuzz_kind kind)
 void fuzz_given(HANDLE handle, struct fuzz_thing *thing, ACCESS_MASK access)
 {
     uint64_t h = (uint64_t)handle;
-    if (!CHECK(h && h % 4 == 0 && h < 4 * SWEPT) || !CHECK(!slot_of(handle) && !is_own(handle)))
+    if (!CHECK(h && h % 4 == 0 && h < 4 * SWEPT) || !CHECK(!slot_of(handle)))
         wrong = true;
     for (unsigned i = 0; i < SLOTS; i++)
         if (!slots[i].thing) {
@@ -264,12 +256,8 @@ void fuzz_given(HANDLE handle, struct fuzz_thing *thing, ACCESS_MASK access)
 
 void fuzz_taken(struct fuzz_slot *slot)
 {
-    struct fuzz_thing *thing = slot->thing;
+    slot->thing->handles--;
     slot->thing = NULL;
-    if (!--thing->handles && thing->own) {
-        CHECK_STATUS(ZwClose(thing->own), STATUS_SUCCESS);
-        thing->own = NULL;
-    }
 }
 
 /* Each handle that there may be is closed: those of the model, and no other. */
@@ -277,8 +265,6 @@ static void sweep(void)
 {
     for (uint64_t h = 4; h <= 4 * SWEPT; h += 4) {
         struct fuzz_slot *slot = slot_of((HANDLE)h);
-        if (is_own((HANDLE)h))
-            continue;
         if (!CHECK_STATUS(ZwClose((HANDLE)h), slot ? STATUS_SUCCESS : STATUS_INVALID_HANDLE))
             return;
         if (slot)
@@ -288,8 +274,7 @@ static void sweep(void)
 
 /* --- The loop. --- */
 
-static const struct fuzz_op *const all_ops[] = { fuzz_object_ops,  fuzz_wait_ops,  fuzz_memory_ops,
-                                                 fuzz_counter_ops, fuzz_trace_ops, fuzz_other_ops };
+static const struct fuzz_op *const all_ops[] = { fuzz_counter_ops, fuzz_trace_ops };
 
 static unsigned weight_of(const struct fuzz_op *op)
 {

@@ -6,27 +6,15 @@
 #pragma once
 #include "tests/ring3/etw.h"
 
-enum fuzz_kind {
-    FUZZ_NONE,
-    FUZZ_EVENT,
-    FUZZ_SEMAPHORE,
-    FUZZ_MUTANT,
-    FUZZ_THREAD,
-    FUZZ_PROFILE,
-    FUZZ_CONSUMER,
-    FUZZ_PROCESS
-};
+enum fuzz_kind { FUZZ_NONE, FUZZ_THREAD, FUZZ_PROFILE, FUZZ_CONSUMER, FUZZ_PROCESS };
 
 /* An object. */
 struct fuzz_thing {
     enum fuzz_kind kind;
-    unsigned handles;  /* of the model; 0: free */
-    LONG state, limit; /* as the dispatcher has them; a profile: 1 started, limit 1: not to be; a
-                          thread's limit: how often it is suspended; a thread: 1 ended */
-    bool manual;       /* an event that stays signaled */
-    HANDLE own;        /* a thread's: a handle with all rights that no call gets */
-    NTSTATUS exit_status;
-    KAFFINITY affinity;
+    unsigned handles; /* of the model; 0: free */
+    bool started;     /* a profile */
+    bool slow;        /* a profile that is not to be started */
+    LONG session;     /* a consumer's, by number */
 };
 
 struct fuzz_slot {
@@ -39,8 +27,7 @@ struct fuzz_op {
     void (*call)(void);
     unsigned weight;
 };
-extern const struct fuzz_op fuzz_object_ops[], fuzz_wait_ops[], fuzz_memory_ops[],
-    fuzz_counter_ops[], fuzz_trace_ops[], fuzz_other_ops[];
+extern const struct fuzz_op fuzz_counter_ops[], fuzz_trace_ops[];
 
 void fuzz_seed(uint64_t seed);
 uint64_t fuzz_random(void);
@@ -89,7 +76,3 @@ extern unsigned fuzz_cpus, fuzz_number; /* the second: of this process among tho
 extern bool fuzz_pmu;
 void fuzz_end_session(void);
 extern bool fuzz_privileged; /* SeSystemProfilePrivilege is on */
-/* By one of the two services; what is wrong with groups is known then. */
-NTSTATUS fuzz_create_profile(HANDLE *to, HANDLE process, uint64_t base, uint64_t size, ULONG log2,
-                             void *buffer, ULONG length, KPROFILE_SOURCE source,
-                             KAFFINITY cpu_mask);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The service fuzz: profile objects, thread profiling, the configuration, trace sessions. What
- * others do at the same time can take a counter away, never change an answer otherwise. */
+/* The service fuzz: handles, profile objects, thread profiling, the configuration. What others do
+ * at the same time can take a counter away, never change an answer otherwise. */
 #include "tests/ring3/fuzz.h"
 
 #define BUCKETS 64u
 #define BLOCKS 3u
+#define ALL_RIGHTS 0x1fffffu
 #define LOAD_DRIVER 10u /* SE_LOAD_DRIVER_PRIVILEGE, of which programs have the number only */
 
 static ULONG buckets[BUCKETS] __attribute__((aligned(16)));
@@ -26,6 +27,38 @@ static void adjust_privilege(void)
     *held = on;
 }
 
+/* --- Handles. --- */
+
+static bool is_pseudo(HANDLE h) { return h == NtCurrentThread() || h == NtCurrentProcess(); }
+
+static void close_object(void)
+{
+    HANDLE h;
+    struct fuzz_slot *slot = fuzz_handle(FUZZ_NONE, 0, &h);
+    if (is_pseudo(h))
+        fuzz_refuse(STATUS_INVALID_HANDLE);
+    if (FUZZ_ANSWER(ZwClose(h)))
+        fuzz_taken(slot);
+}
+
+static void duplicate(void)
+{
+    HANDLE h, me = NtCurrentProcess();
+    ULONG options = fuzz_below(4);
+    ACCESS_MASK access =
+        fuzz_one_in(2) ? 0 : (ACCESS_MASK)(fuzz_random() & fuzz_random()) & ALL_RIGHTS;
+    if (fuzz_full())
+        return;
+    struct fuzz_slot *slot =
+        fuzz_handle(FUZZ_NONE, options & DUPLICATE_SAME_ACCESS ? 0 : access, &h);
+    HANDLE *to = fuzz_out(sizeof *to);
+    if (!FUZZ_ANSWER(ZwDuplicateObject(me, h, me, to, access, (ULONG)fuzz_random(), options)))
+        return;
+    fuzz_given(*to, slot->thing, options & DUPLICATE_SAME_ACCESS ? slot->access : access);
+    if (options & DUPLICATE_CLOSE_SOURCE && !is_pseudo(h))
+        fuzz_taken(slot);
+}
+
 /* --- Profile objects. --- */
 
 static KPROFILE_SOURCE some_source(void)
@@ -44,6 +77,31 @@ static void expect_region(uint64_t base, uint64_t size, ULONG log2, ULONG length
         fuzz_refuse(STATUS_BUFFER_TOO_SMALL);
     if (size && base + size <= base)
         fuzz_refuse(STATUS_BUFFER_OVERFLOW);
+}
+
+/* By one of the two services; what is wrong with groups is known then. */
+static NTSTATUS create_by(HANDLE *to, HANDLE process, uint64_t base, uint64_t size, ULONG log2,
+                          void *buffer, ULONG length, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
+{
+    if (fuzz_one_in(2))
+        return ZwCreateProfile(to, process, (PVOID)base, size, log2, buffer, length, source,
+                               cpu_mask);
+    GROUP_AFFINITY groups[2] = { { .Mask = cpu_mask }, { .Mask = cpu_mask } };
+    USHORT n = cpu_mask == ~0ull ? 0 : (USHORT)(1 + fuzz_below(2));
+    if (n && fuzz_one_in(8)) {
+        groups[n - 1].Reserved[fuzz_below(3)] = 1;
+        fuzz_refuse(STATUS_INVALID_PARAMETER);
+    } else if (n && fuzz_one_in(8)) {
+        groups[n - 1].Group = (USHORT)(1 + fuzz_below(0xffff));
+        fuzz_refuse(STATUS_INVALID_PARAMETER);
+    }
+    const void *from = n ? fuzz_in(groups, n * sizeof groups[0]) : fuzz_bad_pointer();
+    if (n == 2 && fuzz_refused()) /* the first of them may be there, and be anything */
+        fuzz_allow(STATUS_INVALID_PARAMETER);
+    if (!n && (uint64_t)from % 4 == 0)
+        from = (const uint8_t *)from + 1; /* nobody looks at it */
+    return ZwCreateProfileEx(to, process, (PVOID)base, size, log2, buffer, length, source, n,
+                             (PGROUP_AFFINITY)(uint64_t)from);
 }
 
 static void create_profile(void)
@@ -90,14 +148,13 @@ static void create_profile(void)
     if (source != ProfileTime)
         fuzz_allow(STATUS_NOT_SUPPORTED);
     bool kernel = base >= 0x800000000000;
-    NTSTATUS status =
-        fuzz_create_profile(to, process, base, size, log2, buffer, length, source, cpu_mask);
+    NTSTATUS status = create_by(to, process, base, size, log2, buffer, length, source, cpu_mask);
     if (!FUZZ_ANSWER(status) && !(kernel && NT_SUCCESS(status)))
         return;
     struct fuzz_thing *thing = fuzz_thing(FUZZ_PROFILE);
     if (!CHECK(thing != NULL))
         return;
-    thing->limit =
+    thing->slow =
         source != ProfileTime && source != ProfileTotalIssues && source != ProfileTotalCycles;
     fuzz_given(*to, thing, PROFILE_ALL_ACCESS);
 }
@@ -107,11 +164,11 @@ static void start_profile(void)
     HANDLE h;
     bool start = fuzz_one_in(2);
     struct fuzz_slot *slot = fuzz_handle(FUZZ_PROFILE, PROFILE_CONTROL, &h);
-    if (start && slot && slot->thing->limit) { /* the virtual PMU steps for it, which takes long */
+    if (start && slot && slot->thing->slow) { /* the virtual PMU steps for it, which takes long */
         h = fuzz_no_handle();
         fuzz_refuse(STATUS_INVALID_HANDLE);
     }
-    if (slot && slot->thing->state == start)
+    if (slot && slot->thing->started == start)
         fuzz_refuse(start ? STATUS_PROFILING_NOT_STOPPED : STATUS_PROFILING_NOT_STARTED);
     if (start) {
         fuzz_allow(STATUS_PROFILING_AT_LIMIT);
@@ -119,7 +176,7 @@ static void start_profile(void)
         fuzz_allow(STATUS_INSUFFICIENT_RESOURCES);
     }
     if (FUZZ_ANSWER(start ? ZwStartProfile(h) : ZwStopProfile(h)) && slot)
-        slot->thing->state = start;
+        slot->thing->started = start;
 }
 
 static void interval(void)
@@ -278,9 +335,7 @@ static void query_configuration(void)
 }
 
 const struct fuzz_op fuzz_counter_ops[] = {
-    { adjust_privilege, 2 },    { create_profile, 5 },
-    { start_profile, 6 },       { interval, 4 },
-    { set_profiling, 6 },       { query_profiling, 3 },
-    { read_profiling, 6 },      { configure, 3 },
-    { query_configuration, 2 }, { NULL, 0 },
+    { close_object, 10 },  { duplicate, 8 }, { adjust_privilege, 2 },    { create_profile, 5 },
+    { start_profile, 6 },  { interval, 4 },  { set_profiling, 6 },       { query_profiling, 3 },
+    { read_profiling, 6 }, { configure, 3 }, { query_configuration, 2 }, { NULL, 0 },
 };

@@ -11,7 +11,7 @@ static struct fuzz_thing *consumer;
 static bool connected(void)
 {
     return consumer && consumer->handles && consumer->kind == FUZZ_CONSUMER &&
-           consumer->limit == session_number;
+           consumer->session == session_number;
 }
 
 static void describe_session(struct session_info *d)
@@ -86,7 +86,7 @@ static void consume(void)
                                         to, sizeof *to, &n)))
             return;
         if (CHECK((consumer = fuzz_thing(FUZZ_CONSUMER)) != NULL)) {
-            consumer->limit = session_number;
+            consumer->session = session_number;
             fuzz_given(to->Handle, consumer, TRACELOG_GUID_ENABLE);
         }
         return;

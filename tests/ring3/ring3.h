@@ -90,11 +90,6 @@ void user_trace_restricted(uint64_t unused); /* of a restricted process */
 #define USER_FUZZ_PMU 63
 void user_fuzz(uint64_t what);
 
-/* tests/ring3/fuzz_exports.c: the seed, and above it how many calls; user_state 1: it
- * begins; user_reads: how many it did.
- * It may end by any exception, or not at all. */
-void user_fuzz_exports(uint64_t what);
-
 /* tests/ring3/exceptions.c: each ends by what its name says. */
 void user_exception(uint64_t number);
 extern uint64_t user_exception_count;

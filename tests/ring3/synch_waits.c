@@ -95,7 +95,7 @@ TEST_USER(synch_waits, signal_and_wait,
           "one object is signaled and another one waited for; what cannot be signaled is refused "
           "and nothing waited for")
 {
-    HANDLE semaphore = CreateSemaphore(NULL, 0, 1, NULL), mutex = CreateMutex(NULL, TRUE, NULL);
+    HANDLE semaphore = CreateSemaphoreA(NULL, 0, 1, NULL), mutex = CreateMutex(NULL, TRUE, NULL);
     make_events(2);
     CHECK_OK(ZwSignalAndWaitForSingleObject(handles[0], handles[0], FALSE, NOW));
     CHECK_STATUS(ZwSignalAndWaitForSingleObject(handles[0], handles[1], FALSE, NOW),

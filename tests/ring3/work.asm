@@ -1,6 +1,8 @@
 ; SPDX-License-Identifier: MIT
-; Stretches of known length. work_N executes N instructions more than work_0; no REP, no call.
-section .text
+; Stretches of known length. work_N executes N instructions more than work_0; no REP, no call. Their
+; page is theirs alone: where a page has a REP string instruction, the virtual PMU executes it in
+; blocks, a hundred times as slowly.
+section .text align=4096
 
 ; void work_N(void)
 global work_0, work_1, work_10
@@ -100,3 +102,5 @@ work_sse:
 %endrep
     add rsp, 168
     ret
+
+align 4096

@@ -59,8 +59,8 @@ my @rooms = (
     ['kernel/etw', 'etw_*', []],
     ['kernel/driver', 'tp_driver*', ['drivers.t driver_'], 'drivers.t'],
     ['kernel/init', 'pmu_pmi*', [], 'programs.t'],
-    ['kernel/user', 'handling*,exceptions*,synch*,etw_win32*,etw_input*,tp_read*,ring3*,'
-     . 'service_fuzz.exports', \@programs, 'programs.t'],
+    ['kernel/user', 'handling*,exceptions*,synch*,etw_win32*,etw_input*,tp_read*,ring3*',
+     \@programs, 'programs.t'],
     ['kernel/image', 'ring3*,process*,service_fuzz*', ['programs.t pe/exact.c'], 'programs.t'],
     ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*',
      [], 'programs.t'],

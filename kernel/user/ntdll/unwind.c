@@ -2,6 +2,7 @@
 /* Unwinds one frame, by the compiler's tables in .pdata and .xdata. Source: Microsoft's "x64
  * exception handling". The tables are the program's own: errors in them harm only the program. */
 #include "unwind.h"
+#include "kernel/nt/nt_unwind.h"
 
 struct unwind_info {
     uint8_t version_flags, prologue, codes,
@@ -9,20 +10,6 @@ struct unwind_info {
     struct unwind_code {
         uint8_t offset, op_info;
     } code[];
-};
-
-enum operation {
-    PUSH_REGISTER = 0,
-    ALLOCATE_LARGE = 1,
-    ALLOCATE_SMALL = 2,
-    SET_FRAME = 3,
-    SAVE_REGISTER = 4,
-    SAVE_REGISTER_FAR = 5,
-    EPILOGUE = 6,
-    SPARE = 7,
-    SAVE_XMM = 8,
-    SAVE_XMM_FAR = 9,
-    MACHINE_FRAME = 10
 };
 
 /* --- The function. --- */
@@ -51,20 +38,6 @@ struct unwinding {
     DWORD64 frame; /* base of offsets */
     bool machine_frame;
 };
-
-/* The number of slots of an operation. */
-static unsigned slots(struct unwind_code code)
-{
-    switch (code.op_info & 15) {
-    case ALLOCATE_LARGE: return code.op_info >> 4 ? 3 : 2;
-    case SAVE_REGISTER:
-    case SAVE_XMM: return 2;
-    case SAVE_REGISTER_FAR:
-    case SAVE_XMM_FAR:
-    case SPARE: return 3;
-    default: return 1;
-    }
-}
 
 static ULONG operand(const struct unwind_code *code, unsigned scale, bool wide)
 {
@@ -112,7 +85,8 @@ static void undo_code(struct unwinding *u, const struct unwind_info *info,
 /* Undoes the part of the prologue before `offset`. */
 static void undo_codes(struct unwinding *u, const struct unwind_info *info, ULONG offset)
 {
-    for (unsigned i = 0; i < info->codes; i += slots(info->code[i]))
+    for (unsigned i = 0; i < info->codes;
+         i += unwind_slots(info->code[i].op_info & 15, info->code[i].op_info >> 4))
         if (info->code[i].offset <= offset)
             undo_code(u, info, &info->code[i]);
 }
@@ -228,7 +202,8 @@ static bool has_frame(const struct unwind_info *info, ULONG offset)
         return false;
     if (offset >= info->prologue || info->version_flags >> 3 & UNW_FLAG_CHAININFO)
         return true;
-    for (unsigned i = 0; i < info->codes; i += slots(info->code[i]))
+    for (unsigned i = 0; i < info->codes;
+         i += unwind_slots(info->code[i].op_info & 15, info->code[i].op_info >> 4))
         if ((info->code[i].op_info & 15) == SET_FRAME)
             return info->code[i].offset <= offset;
     return false;
