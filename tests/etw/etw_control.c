@@ -22,6 +22,33 @@ static NTSTATUS stop_by_name(const char *name)
     return session_control(EtwStopLoggerCode, &d);
 }
 
+/* What stands at an offset of a description that could start a session. */
+static const struct refusal {
+    size_t offset;
+    ULONG value;
+    NTSTATUS status;
+} refusals[] = {
+#define AT(field) offsetof(WMI_LOGGER_INFORMATION, field)
+#define SWAP EVENT_TRACE_FLAG_CSWITCH
+    { AT(Wnode.BufferSize), sizeof(WMI_LOGGER_INFORMATION) - 1, STATUS_INFO_LENGTH_MISMATCH },
+    { AT(Wnode.Flags), 0, STATUS_INVALID_PARAMETER },
+    { AT(LogFileMode), EVENT_TRACE_SYSTEM_LOGGER_MODE, STATUS_INVALID_PARAMETER },
+    /* EVENT_TRACE_FILE_MODE_SEQUENTIAL */
+    { AT(LogFileMode), SESSION_MODE | 1, STATUS_NOT_SUPPORTED },
+    /* events that nothing here writes */
+    { AT(EnableFlags), SWAP | EVENT_TRACE_FLAG_DISK_IO, STATUS_NOT_SUPPORTED },
+    { AT(EnableFlags), SWAP | EVENT_TRACE_FLAG_DISK_FILE_IO, STATUS_NOT_SUPPORTED },
+    { AT(EnableFlags), SWAP | EVENT_TRACE_FLAG_VAMAP, STATUS_NOT_SUPPORTED },
+    { AT(EnableFlags), SWAP | EVENT_TRACE_FLAG_MEMORY_PAGE_FAULTS, STATUS_NOT_SUPPORTED },
+    { AT(EnableFlags), SWAP | EVENT_TRACE_FLAG_MEMORY_HARD_FAULTS, STATUS_NOT_SUPPORTED },
+    { AT(EnableFlags), SWAP | EVENT_TRACE_FLAG_NETWORK_TCPIP, STATUS_NOT_SUPPORTED },
+    { AT(EnableFlags), SWAP | EVENT_TRACE_FLAG_REGISTRY, STATUS_NOT_SUPPORTED },
+};
+
+static const char *const bad_names[] = {
+    "", "a name of sixty-four characters, one more than there may be: 123"
+};
+
 TEST(etw_control, start_refusals, "each reason for which a start is refused leaves the name unused")
 {
     static const ULONG size = sizeof(WMI_LOGGER_INFORMATION);
@@ -29,37 +56,33 @@ TEST(etw_control, start_refusals, "each reason for which a start is refused leav
     session_describe(&d, SESSION_NAME);
     CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size - 1, size), STATUS_INFO_LENGTH_MISMATCH);
     CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size - 1), STATUS_INFO_LENGTH_MISMATCH);
-    d.info.Wnode.BufferSize = size - 1;
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INFO_LENGTH_MISMATCH);
-    session_describe(&d, SESSION_NAME);
-    d.info.Wnode.Flags = 0;
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
-    session_describe(&d, "");
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
-    session_describe(&d, "a name of sixty-four characters, one more than there may be: 123");
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    for (unsigned i = 0; i < ARRAY_SIZE(refusals); i++) {
+        session_describe(&d, SESSION_NAME);
+        memcpy((uint8_t *)&d.info + refusals[i].offset, &refusals[i].value, sizeof(ULONG));
+        if (!CHECK_STATUS(session_control(EtwStartLoggerCode, &d), refusals[i].status))
+            test_note("row %u", i);
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(bad_names); i++) {
+        session_describe(&d, bad_names[i]);
+        CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_INVALID_PARAMETER);
+    }
     session_describe(&d, SESSION_NAME);
     d.info.LoggerName.Length--;
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_INVALID_PARAMETER);
     session_describe(&d, SESSION_NAME);
     d.name[3] = 0x20ac;
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
-    session_describe(&d, SESSION_NAME);
-    d.info.LogFileMode = EVENT_TRACE_SYSTEM_LOGGER_MODE;
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
-    d.info.LogFileMode = SESSION_MODE | 1; /* EVENT_TRACE_FILE_MODE_SEQUENTIAL */
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_INVALID_PARAMETER);
     session_describe(&d, SESSION_NAME);
     d.info.LogFileName = d.info.LoggerName;
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_NOT_SUPPORTED);
     session_describe(&d, SESSION_NAME);
-    d.info.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
-    d.info.EnableFlags = EVENT_TRACE_FLAG_CSWITCH;
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    d.info.LogFileMode = EVENT_TRACE_REAL_TIME_MODE; /* of system loggers alone */
+    d.info.EnableFlags = SWAP;
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_INVALID_PARAMETER);
     session_describe(&d, SESSION_NAME);
     d.info.BufferSize = 1024;
     d.info.MaximumBuffers = 17 * cpu_count; /* 16 MB may be */
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_NO_MEMORY);
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_NO_MEMORY);
     CHECK_STATUS(stop_by_name(SESSION_NAME), STATUS_WMI_INSTANCE_NOT_FOUND);
 }
 

@@ -181,10 +181,12 @@ void user_trace_denied(uint64_t trace)
     static const ULONG one = 2, swap = PERFINFO_LOG_TYPE_CONTEXTSWAP;
     struct session s = { trace, NULL, 0 };
     static uint64_t buffer[64];
+    static EVENT_TRACE_HEADER event = { .Size = sizeof event, .Flags = WNODE_FLAG_TRACED_GUID };
     ULONG n;
     for (ULONG code = 1; code <= EtwRealtimeReadCode; code++)
         CHECK_STATUS(ZwTraceControl(code, buffer, sizeof buffer, buffer, sizeof buffer, &n),
                      STATUS_ACCESS_DENIED);
+    CHECK_EQ(TraceEvent(trace, &event), ERROR_ACCESS_DENIED);
     CHECK_STATUS(session_list(EventTraceProfileCounterListInformation, trace, &one, 1),
                  STATUS_ACCESS_DENIED);
     CHECK_STATUS(session_list(EventTraceProfileEventListInformation, trace, &swap, 1),

@@ -82,9 +82,6 @@ void user_profile_restricted(uint64_t unused); /* of a restricted process */
  * stopped; goes on when user_reads is as much. */
 void user_profile_buffer(uint64_t base);
 
-/* tests/ring3/etw_win32_control.c */
-void user_trace_restricted(uint64_t unused); /* of a restricted process */
-
 /* tests/ring3/fuzz.c: the seed, and above it how many calls, and whether there is a PMU. */
 #define USER_FUZZ_CALLS 40
 #define USER_FUZZ_PMU 63
