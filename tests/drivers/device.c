@@ -200,7 +200,9 @@ static void check_refused(HANDLE file)
     IO_STATUS_BLOCK block;
     ULONG_PTR n;
     char byte = 0;
-    FAILS(ReadFile(file, &byte, 1, NULL, NULL), FALSE, ERROR_NOT_SUPPORTED);
+    DWORD done = 7;
+    FAILS(ReadFile(file, &byte, 1, &done, NULL), FALSE, ERROR_NOT_SUPPORTED);
+    IS(done, 0);
     FAILS(WriteFile(file, &byte, 1, NULL, NULL), FALSE, ERROR_NOT_SUPPORTED);
     FAILS(ReadFile(NULL, &byte, 1, NULL, NULL), FALSE, ERROR_INVALID_HANDLE);
     FAILS(WriteFile(event, &byte, 1, NULL, NULL), FALSE, ERROR_INVALID_HANDLE);

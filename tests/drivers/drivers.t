@@ -69,7 +69,7 @@ check('DRIVER=tests/drivers/driver_calls.c PMU=none SMP=2', 0,
       )\[c\|C\|%\] \[000000000000FEED\]$/m);
 
 check("DRIVER=tests/drivers/device_driver.c PROGRAM=tests/drivers/device.c PMU=none SMP=$_", 0,
-      qr/^184 checks, 0 wrong\n# PASS[^\n]*\n0 still waited$/m,
+      qr/^185 checks, 0 wrong\n# PASS[^\n]*\n0 still waited$/m,
       map { qr/^# device_driver\.sys: $_ is not supported$/m } 'IRP_MJ_READ', 'IRP_MJ_WRITE',
       'METHOD_NEITHER', 'device control that calls a routine') for 1, 2;
 

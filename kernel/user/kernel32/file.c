@@ -54,6 +54,8 @@ BOOL WINAPI WriteFile(HANDLE hFile, LPCVOID lpBuffer, DWORD nNumberOfBytesToWrit
                       LPDWORD lpNumberOfBytesWritten, LPOVERLAPPED lpOverlapped)
 {
     (void)lpOverlapped;
+    if (lpNumberOfBytesWritten)
+        *lpNumberOfBytesWritten = 0;
     return is_output(hFile)
                ? write_standard(lpBuffer, nNumberOfBytesToWrite, lpNumberOfBytesWritten)
                : succeeded(NtWriteFile(hFile));
@@ -64,11 +66,9 @@ BOOL WINAPI ReadFile(HANDLE hFile, LPVOID lpBuffer, DWORD nNumberOfBytesToRead,
                      LPDWORD lpNumberOfBytesRead, LPOVERLAPPED lpOverlapped)
 {
     (void)lpBuffer, (void)nNumberOfBytesToRead, (void)lpOverlapped;
-    if (hFile != STANDARD_INPUT)
-        return succeeded(NtReadFile(hFile));
     if (lpNumberOfBytesRead)
         *lpNumberOfBytesRead = 0;
-    return TRUE;
+    return hFile == STANDARD_INPUT || succeeded(NtReadFile(hFile));
 }
 
 /* NT: whoever asks finds the transfer ended. */
