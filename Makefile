@@ -361,6 +361,12 @@ machines: all
 check:
 	$(PROVE) -v tests/tools/check.t
 
+# Who includes whom, as text; with graphviz as a picture, too.
+rooms:
+	$(Q)find boot hal kernel pmu -type f | \
+	    perl -Itests/tools -MRooms -e 'print Rooms::picture(map { chomp; $$_ } <>)' > doc/rooms.dot
+	$(Q)mkdir -p $(BUILD); ! command -v dot >/dev/null || dot -Tsvg -o $(BUILD)/rooms.svg doc/rooms.dot
+
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h' '*.cpp')
 
@@ -369,7 +375,7 @@ clean:
 
 -include $(OBJ:.o=.d) $(WIN_OBJECTS:.o=.d)
 ACTIONS := usb linux suite run report compare trace bench list pmcsources debug test fuzz \
-        fuzz-guest fuzz-images quirks mutants machines soak check format clean
+        fuzz-guest fuzz-images quirks mutants machines soak check rooms format clean
 .PHONY: FORCE all kernel help help-all deps iso $(ACTIONS)
 
 # Each action waits for the one before it, as in "make run report"; what others need is made alone.

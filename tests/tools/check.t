@@ -168,15 +168,6 @@ my $hosted = qr{^(kernel/user|tests/(samples|programs|drivers|ring3/include|tool
 # What ring 3 may include of the kernel's folders.
 my $for_ring3 = qr{^kernel/(user/.*|nt/\w+|image/pe|base/(layout|string|print|rdpmc))\.h$};
 
-# The file of ours that an include means: next to the includer, or from the root.
-sub meant
-{
-    my ($file, $name) = @_;
-    return 'kernel/base/layout.h' if $name eq 'layout.inc';
-    my ($folder) = $file =~ m{^(.*/)};
-    return (grep { -f } $name, "$folder$name")[0];
-}
-
 sub may_include
 {
     my ($file, $header) = @_;
@@ -196,7 +187,7 @@ sub include_faults
         my ($quote, $name) = /^\s*[#%]\s*include\s*([<"'])([^>"']+)/ or next;
         $$count++;
         next if $quote eq '<' && ($name =~ $freestanding || $file =~ $hosted);
-        my $meant = meant($file, $name);
+        my $meant = Rooms::meant($file, $name);
         push @wrong, "$file includes $name, which does not exist" if !$meant;
         push @wrong, "$file may not include $meant" if $meant && !may_include($file, $meant);
     }
@@ -209,6 +200,24 @@ sub check_includes
     my @wrong = map { include_faults($_, \$count) } @sources;
     holds("$count includes in " . @sources . ' files go down: to their own room and those below',
           @wrong);
+}
+
+# make rooms writes the picture.
+sub check_picture
+{
+    my @product = grep { m{^(?:boot|hal|kernel|pmu)/} } @sources;
+    my $same = Rooms::picture(@product) eq join '', Text::lines('doc/rooms.dot');
+    holds('doc/rooms.dot shows the rooms as they are', $same ? () : 'make rooms');
+}
+
+# Rooms.pm says how many lines each may have.
+sub check_budgets
+{
+    my @files = grep { -f } tree(qw(.ci boot doc hal kernel pmu tests)), glob '*';
+    my ($sum, $said, $wrong) =
+        Rooms::budgets({ map { $_ => scalar(() = Text::lines($_)) } @files });
+    note("  $_") for @$said;
+    holds($sum, @$wrong);
 }
 
 # What each object file of ring 0 uses of another: [file, symbol, its file].
@@ -402,8 +411,9 @@ sub check_repro
 }
 
 my @names = @ARGV ? @ARGV
-    : qw(text facts format functions names citations pages commands journeys includes layouts
-         routines headers gcc symbols fences size contract mutants clang cppcheck scan alone repro);
+    : qw(text facts format functions names citations pages commands journeys includes picture
+         budgets layouts routines headers gcc symbols fences size contract mutants clang cppcheck
+         scan alone repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {
     no strict 'refs';

@@ -38,7 +38,7 @@ my @ids = ((map { my $f = $_; map { sprintf "$f-%02d", $_ } 1 .. $last_of->{$f} 
                 sort keys %$last_of),
            map { my $f = $_; map { "$f.$_" } 1 .. $cases_of->{$f} } sort keys %$cases_of);
 
-sub list { return file('tests/list', join '', map { "$_\n" } @_) }
+sub list { return file('list', join '', map { "$_\n" } @_) }
 sub mutants { file('tests/mutants/all', "# $spdx\n(\n" . join('', @_) . ")\n") }
 sub contract { return file('tests/contract.md', "# The contract\n\n" . join '', @_) }
 my @list = ((map { "a.one - first [$_]" } @ids), 'a.two - second', 'b.three - third');
@@ -83,7 +83,9 @@ sub make_tree
     c_file('kernel/base/insn.c', "int a = b == 0x2e;\nint c = sib >> 3;\n");
     script('tests/tools/names', "cat pmu/virt/names.def\n");
     file('kernel/README.md', "hal/hal.c `hal_begin`.\n");
-    script('tests/tools/run', "cat tests/list\n");
+    file('doc/rooms.dot', qq(digraph rooms {\n    rankdir=BT; node [shape=box];\n)
+             . qq(    "boot" -> "hal";\n}\n));
+    script('tests/tools/run', "cat list\n");
     list(@list);
     contract(@contract);
     mutants(@mutants);
@@ -111,8 +113,8 @@ sub said
     return ($? >> 8, $all);
 }
 
-my @checks = qw(text facts functions names citations pages commands journeys includes layouts
-    symbols fences size contract mutants);
+my @checks = qw(text facts functions names citations pages commands journeys includes picture
+    budgets layouts symbols fences size contract mutants);
 make_tree();
 system "make -C $dir >/dev/null";
 my ($status, $all) = said(@checks);
@@ -132,6 +134,7 @@ c_file('hal/chars.c', "/* \xc3\xa4 */\nint a; \n\tint b;\n/* TO" . "DO */\n#if 1
 c_file('hal/hal.c', "$hal\n#include \"kernel/ke/up.h\"\nvoid hal_up(void) { up(); }\n"
            . "char big[1 << 20] = { 1 };\n");
 c_file('kernel/ke/up.c', "#include \"kernel/ke/up.h\"\n\nvoid up(void) { down(); }\n");
+c_file('hal/many.c', "int a;\n" x 9000);
 c_file('kernel/driver/layouts.h', "SIZE(KDPC, 65)\n");
 c_file("tests/hal/$_.c", "static void find(void)\n{\n}\n") for qw(one two three);
 list(@list, 'b.four - fourth [PO-75]');
@@ -150,6 +153,8 @@ my %says = (
                  qr/:1: there is no tests\/none$/m],
     journeys => [qr/hal\/hal\.c has no hal_end/],
     includes => [qr/hal\/hal\.c may not include kernel\/ke\/up\.h/],
+    picture => [qr/make rooms$/m],
+    budgets => [qr/hal: 9\d{3} lines of \d+$/m, qr/the core has 9\d{3} of/],
     layouts => [qr/static assertion failed: "KDPC"/],
     symbols => [qr/hal\/hal uses up of kernel\/ke\/up$/m,
                 qr/circle: kernel\/ke\/down kernel\/ke\/up$/m],
