@@ -76,11 +76,18 @@ static void mask_extended(void)
         apic_write(EXTENDED_LVT + 16 * i, read_register(EXTENDED_LVT + 16 * i) | APIC_LVT_MASKED);
 }
 
+/* QEMU's TCG has an x2APIC from 9.0 on. With -icount it ends where RDMSR reads its timer: "Bad
+ * icount read". */
+static bool is_tcg(void)
+{
+    return cpu_features.hypervisor && cpuid(0x40000000, 0).ebx == 0x54474354; /* "TCGT" */
+}
+
 void apic_init_cpu(void)
 {
     uint64_t base = rdmsr(MSR_APIC_BASE);
 
-    apic_x2 = cpu_features.x2apic;
+    apic_x2 = cpu_features.x2apic && (base & APIC_BASE_X2APIC || !is_tcg());
     wrmsr(MSR_APIC_BASE, base | APIC_BASE_ENABLE);
     if (apic_x2)
         wrmsr(MSR_APIC_BASE, base | APIC_BASE_ENABLE | APIC_BASE_X2APIC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The local APIC of this CPU: x2APIC where there is one, else memory-mapped. */
+/* The local APIC of this CPU: x2APIC where there is one that can be used, else memory-mapped. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -86,6 +86,13 @@ TEST(exceptions, privileged,
     check_rows(ROWS(PRIVILEGED), SMP_ALL);
 }
 
+TEST(exceptions, caches, "INVD and WBINVD are ring 0's too")
+{
+    if (user_run(user_exception, KIND_wbinvd) == STATUS_SUCCESS)
+        SKIP("QEMU from 9.1 on executes INVD and WBINVD in ring 3");
+    check_rows(ROWS(CACHES), SMP_ALL);
+}
+
 TEST(exceptions, every_cpu,
      "all of these exceptions, on every CPU, change no state of the CPU [slow]")
 {

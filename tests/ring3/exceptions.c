@@ -15,13 +15,14 @@ uint64_t user_exception_count; /* how often an instruction that must fault did n
     }
 EXCEPTIONS(FUNCTION)
 EMULATED(FUNCTION)
+CACHES(FUNCTION)
 
 #define ROW(name, code, status, address) { #name, exception_##name, status },
 static const struct {
     const char *name;
     void (*function)(void);
     NTSTATUS status;
-} rows[] = { EXCEPTIONS(ROW){ NULL, NULL, 0 }, EMULATED(ROW) };
+} rows[] = { EXCEPTIONS(ROW){ NULL, NULL, 0 }, EMULATED(ROW) CACHES(ROW) };
 
 void user_exception(uint64_t kind) { rows[kind].function(); }
 

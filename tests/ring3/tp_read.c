@@ -185,28 +185,27 @@ TEST_USER(tp_read, quiet,
     ring3_disable(profile);
 }
 
+/* At which instructions of a reading it repeats that all the same: tp_torn.ticked. Here chance
+ * decides, and nobody knows how long an emulator takes for an instruction. */
 TEST_USER(tp_read, ticks_repeat_nothing,
-          "a tick without a switch and without instructions of its own repeats no reading [TP-70 "
-          "slow]")
+          "a tick without a switch and without instructions of its own changes no UpdateCount "
+          "[TP-70 slow]")
 {
     PERFORMANCE_DATA data;
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
     HANDLE profile = ring3_enable(1, 0);
     const THREAD_PERFORMANCE_DATA *block = profile;
-    unsigned ticks = 0, repeated = 0;
+    unsigned ticks = 0;
     for (unsigned i = 0; ticks < 30 && i < 20000000; i++) {
         uint64_t updates = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
         uint64_t start = __atomic_load_n(&block->CycleTime.Start, __ATOMIC_ACQUIRE);
         read_data(profile, DISPATCHING, &data);
         if (__atomic_load_n(&block->CycleTime.Start, __ATOMIC_ACQUIRE) != start &&
-            __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == updates) {
+            __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == updates)
             ticks++;
-            repeated += data.RetryCount;
-        }
         ring3_work(i % 13); /* so that ticks do not always come at the same instruction */
     }
     CHECK_EQ(ticks, 30);
-    CHECK(repeated < 15); /* of some hundred instructions some ten read the time */
     ring3_disable(profile);
 }
 

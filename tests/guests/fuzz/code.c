@@ -84,6 +84,8 @@ static void put_instruction(struct code *c)
     do
         c->opcode = some_opcode();
     while (locks(c->opcode) && !c->locks);
+    if ((c->opcode & 0x1e7) == 0x1a3 || c->opcode == 0x1ba)
+        put_bytes(0xf5, 1); /* CMC: blocks.c says why */
     bool string = (c->opcode & 0xfff4) == 0xa4 && (c->opcode & 0xe) != 8;
     if (!fuzz_below(6))
         put_bytes(0x66, 1);
