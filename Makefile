@@ -310,7 +310,7 @@ debug: all
 PROVE := MAKELEVEL= MAKEFLAGS='$(MAKEOVERRIDES)' prove
 
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
-TOGETHER := transparent blocks fuzz linux libpfm programs drivers trace quirks usb report bench \
+TOGETHER := transparent blocks fuzz insn linux libpfm programs drivers trace quirks usb report bench \
     checks tools streams
 TOGETHER := $(wildcard $(TOGETHER:%=tests/*/%.t))
 ALONE := runner image boot machine_check mutants matrix

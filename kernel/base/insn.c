@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel/base/insn.h. For the kernel, and for the virtual PMU below it: no locks, no other state.
- * */
+/* kernel/base/insn.h. For the kernel and the virtual PMU below it: no locks, no other state. */
 #include "kernel/base/insn.h"
 #include "kernel/base/string.h"
 
@@ -14,12 +13,8 @@ static bool parse_prefix(struct insn *i, uint8_t b)
     case 0xf0: i->lock = true; return true;
     case 0xf2: i->repeat_not = true; return true;
     case 0xf3: i->repeat = true; return true;
-    case 0x26:
-    case 0x2e:
-    case 0x36:
-    case 0x3e: return true;
     }
-    return false;
+    return (b & 0xe7) == 0x26; /* ES CS SS DS */
 }
 
 /* Reads a VEX prefix, if C4 or C5 begins one at `at`; returns its length. */
@@ -96,57 +91,62 @@ unsigned insn_memory(const struct insn *i, struct insn_memory *m)
 
 /* --- The length. --- */
 
-/* What follows an opcode of the first map: ModRM, or bytes of an immediate; Z is 4 bytes, 2 with
- * 66h, V the same but 8 with REX.W. */
-enum { M = 0x10, Z = 5, V = 6, A = 7, BAD = 0x20 };
+/* What follows an opcode; capitals have a ModRM byte.
+ * . M nothing more   1 2 3 4 B bytes of an immediate   z Z 4 bytes, 2 with 66h and no REX.W
+ * v the same, 8 with REX.W   a an address   R registers, whatever mod says   T TEST of a group
+ * Q EXTRQ, INSERTQ   x no instruction begins so */
 /* clang-format off */
-#define OPERATION M, M, M, M, 1, Z
-static const uint8_t after_one[256] = {
-    OPERATION, BAD, BAD, OPERATION, BAD, BAD, OPERATION, BAD, BAD, OPERATION, BAD, BAD,
-    OPERATION, BAD, BAD, OPERATION, BAD, BAD, OPERATION, BAD, BAD, OPERATION, BAD, BAD,
-    [0x60] = BAD, BAD, BAD, M, BAD, BAD, BAD, BAD, Z, M | Z, 1, M | 1,
-    [0x70] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    [0x80] = M | 1, M | Z, BAD, M | 1, M, M, M, M, M, M, M, M, M, M, M, M,
-    [0x9a] = BAD,
-    [0xa0] = A, A, A, A, [0xa8] = 1, Z,
-    [0xb0] = 1, 1, 1, 1, 1, 1, 1, 1, V, V, V, V, V, V, V, V,
-    [0xc0] = M | 1, M | 1, 2, 0, BAD, BAD, M | 1, M | Z, 3, 0, 2, 0, 0, 1, BAD,
-    [0xd0] = M, M, M, M, BAD, BAD, BAD, 0, M, M, M, M, M, M, M, M,
-    [0xe0] = 1, 1, 1, 1, 1, 1, 1, 1, 4, 4, BAD, 1,
-    [0xf6] = M, M, [0xfe] = M, M,
-};
+static const char one_byte[] =
+    "MMMM1zxxMMMM1zxx" "MMMM1zxxMMMM1zxx" "MMMM1zxxMMMM1zxx" "MMMM1zxxMMMM1zxx"
+    "................" "................" "xxxMxxxxzZ1B...." "1111111111111111"
+    "BZxBMMMMMMMMMMMM" "..........x....." "aaaa....1z......" "11111111vvvvvvvv"
+    "BB2.xxBZ3.2..1x." "MMMMxxx.MMMMMMMM" "1111111144x1...." "......TT......MM";
+static const char two_bytes[] =
+    "MMMMM.....M.MM.B" "MMMMMMMMMMMMMMMM" "RRRRMMMMMMMMMMMM" "........MMMMMMMM"
+    "MMMMMMMMMMMMMMMM" "MMMMMMMMMMMMMMMM" "MMMMMMMMMMMMMMMM" "BBBBMMM.QMMMMMMM"
+    "4444444444444444" "MMMMMMMMMMMMMMMM" "...MBMMM...MBMMM" "MMMMMMMMMMBMMMMM"
+    "MMBMBBBM........" "MMMMMMMMMMMMMMMM" "MMMMMMMMMMMMMMMM" "MMMMMMMMMMMMMMMM";
 /* clang-format on */
 
-static unsigned after_0f(uint8_t op)
+/* EVEX, and XOP, which is a POP if its map is below 8, are known here alone. */
+static char follows(struct insn *i)
 {
-    if (op >= 0x80 && op <= 0x8f)
-        return 4;
-    if (op == 0x05 || op == 0x06 || op == 0x08 || op == 0x09 || op == 0x0b || op == 0x0e ||
-        (op >= 0x30 && op <= 0x37) || op == 0x77 || (op >= 0xa0 && op <= 0xa2) ||
-        (op >= 0xa8 && op <= 0xaa) || op >> 3 == 0xc8 >> 3)
-        return 0;
-    bool immediate = (op >= 0x70 && op <= 0x73) || op == 0xa4 || op == 0xac || op == 0xba ||
-                     op == 0xc2 || (op >= 0xc4 && op <= 0xc6);
-    return M | immediate;
+    bool one = i->map == MAP_ONE, evex = one && i->op == 0x62;
+    if (!evex && (!one || i->op != 0x8f || !(i->modrm & 0x18)))
+        return one                  ? one_byte[i->op]
+               : i->map == MAP_0F   ? two_bytes[i->op]
+               : i->map == MAP_0F38 ? 'M'
+                                    : 'B';
+    unsigned map = i->modrm & (evex ? 7 : 31);
+    i->modrm_at += evex ? 4 : 3;
+    i->op = i->byte[i->modrm_at - 1];
+    i->modrm = i->byte[i->modrm_at];
+    return map == 1 ? two_bytes[i->op] : map == 3 || map == 8 ? 'B' : map == 10 ? 'Z' : 'M';
 }
 
-unsigned insn_length(const struct insn *i)
+static unsigned immediate_size(const struct insn *i, char kind)
 {
-    unsigned after = i->map == MAP_ONE    ? after_one[i->op]
-                     : i->map == MAP_0F   ? after_0f(i->op)
-                     : i->map == MAP_0F38 ? M
-                                          : M | 1;
-    if (after & BAD)
-        return 0;
-    if (i->map == MAP_ONE && (i->op & 0xfe) == 0xf6 && insn_reg(i) < 2)
-        after |= i->op & 1 ? Z : 1; /* TEST */
+    unsigned size = i->rex & REX_W || !i->operand16 ? 4 : 2;
+    switch (kind) {
+    case 'B': return 1;
+    case 'v': return i->rex & REX_W ? 8 : size;
+    case 'z':
+    case 'Z': return size;
+    case 'a': return i->address32 ? 4 : 8;
+    case 'T': return insn_reg(i) > 1 ? 0 : i->op & 1 ? size : 1;
+    case 'Q': return i->operand16 || i->repeat_not ? 2 : 0;
+    }
+    return kind >= '1' && kind <= '4' ? (unsigned)(kind - '0') : 0;
+}
+
+unsigned insn_length(const struct insn *instruction)
+{
+    struct insn i = *instruction;
     struct insn_memory memory;
-    unsigned at = after & M ? insn_memory(i, &memory) : i->modrm_at, bytes = after & 15;
-    if (bytes == V && i->rex & REX_W)
-        bytes = 8;
-    else if (bytes == Z || bytes == V)
-        bytes = i->operand16 ? 2 : 4;
-    else if (bytes == A)
-        bytes = i->address32 ? 4 : 8;
-    return at + bytes <= INSN_MAX ? at + bytes : 0;
+    char kind = follows(&i);
+    if (kind == 'R')
+        i.modrm |= 0xc0;
+    unsigned at = kind >= 'A' && kind <= 'Z' ? insn_memory(&i, &memory) : i.modrm_at;
+    at += immediate_size(&i, kind);
+    return kind != 'x' && at <= INSN_MAX ? at : 0;
 }

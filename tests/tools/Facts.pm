@@ -12,7 +12,7 @@ our @FACTS = (
      'tests/pmu/pmu_rdpmc.c'],  # the manual's number, which is tested there
     ["RDPMC's selector to a counter", 'pmu/pmu.h', qr/- RDPMC_FIXED/],
     ['all elements of a configuration', 'kernel/nt/nt_thread_profiling.h', qr/<< MAX_HW_COUNTERS/],
-    ['prefixes of instructions', 'kernel/base/insn.c', qr/case 0x2e:|\bb == 0x2e\b/],
+    ['prefixes of instructions', 'kernel/base/insn.c', qr/case 0x2e:|\bb == 0x2e\b|& 0xe7\b/],
     ['registers of a SIB byte', 'kernel/base/insn.c', qr/\b(?:sib|byte) >> 3\b/],
     ['names of models, machines and quirks', 'tests/tools/names',
      qr{^[^#\n]*virt/(?:names\.def|models\.c|quirk\.c)}m],
