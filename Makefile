@@ -239,15 +239,8 @@ help-all:
 # Done above, before anything looks for what it installs.
 deps: ; @:
 
-# What something costs, and how often it is sampled, is promised for the build that ships: left out
-# elsewhere.
-NOT_SHIPPED := *,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*
-NOT_SHIPPED := $(NOT_SHIPPED),-etw_samples.with_counters,-kinds.journey
-# Races want CPUs that run at once, on the host's clock: without what promises a time, and without
-# the virtual PMU.
-AT_ONCE = SMP='$(or $(SMP),4)' PMU='$(or $(PMU),none)' ICOUNT='$(or $(ICOUNT),off)' \
-          TIMEOUT='$(or $(TIMEOUT),600)'
-NOT_TIMED := *,-*cost*,-dispatcher_time.at_passive_level,-dispatcher_time.timeouts,-tp_threads.many
+# Which tests run where.
+-include tests/tools/choices.mk
 run: export TESTS := $(or $(TESTS),$(if $(KASAN)$(UBSAN),$(NOT_SHIPPED)),\
                           $(if $(KCSAN),$(NOT_TIMED)))
 # Red zones take memory.
@@ -262,7 +255,8 @@ usb: iso
 
 run: all $(filter $(PAYLOADS) $(BUILD)/linux.bin,$(PAYLOAD) $(LINUX)) \
      $(if $(FIRMWARE),$(BUILD)/firmware.elf)
-	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' DLL='$(DLL)' $(if $(KCSAN),$(AT_ONCE)) $(STARTER)
+	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' DLL='$(DLL)' $(if $(KCSAN),$(foreach word,$(AT_ONCE),\
+	    $(if $($(firstword $(subst =, ,$(word)))),,$(word)))) $(STARTER)
 
 trace: all
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' \
@@ -309,12 +303,8 @@ debug: all
 # A make that a script starts has jobs of its own.
 PROVE := MAKELEVEL= MAKEFLAGS='$(MAKEOVERRIDES)' prove
 
-# Two at a time, where nothing looks at the time that passes and a machine may run beside another.
-TOGETHER := transparent blocks fuzz insn linux libpfm programs drivers trace quirks usb report bench \
-    checks tools streams
+# What failed among those together is told again at the end.
 TOGETHER := $(wildcard $(TOGETHER:%=tests/*/%.t))
-ALONE := runner image boot machine_check mutants matrix
-# What failed among the first is told again at the end.
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	@status=0; said=$(BUILD)/together; : > $$said; $(if $(JUNIT),,\
 	{ $(PROVE) --timer -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | \

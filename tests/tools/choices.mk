@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+# Which tests run where, for the Makefile and for tests/machines/matrix.t: lines of NAME := words.
+
+# What something costs, and how often it is sampled, is promised for the build that ships: left out
+# elsewhere; and more of it where code is longer.
+NOT_PROMISED := *,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*
+NOT_SHIPPED := $(NOT_PROMISED),-etw_samples.with_counters,-kinds.journey
+
+# Races want CPUs that run at once, on the host's clock: without what promises a time, and without
+# the virtual PMU.
+AT_ONCE := SMP=4 PMU=none ICOUNT=off TIMEOUT=600
+NOT_TIMED := *,-*cost*,-dispatcher_time.at_passive_level,-dispatcher_time.timeouts,-tp_threads.many
+
+# The scripts that make test runs two at a time, where nothing looks at the time that
+# passes and a machine may run beside another; and those that run alone.
+TOGETHER := transparent blocks fuzz insn linux libpfm programs drivers trace quirks usb report \
+    bench checks tools streams
+ALONE := runner image boot machine_check mutants matrix
