@@ -25,10 +25,10 @@ struct thread_profiling {
     uint32_t generation; /* of the configuration that `active` belongs to */
     uint64_t mask;       /* as asked for */
     uint64_t active;     /* of these, configured: the elements that are sampled */
-    size_t plain; /* bytes of the readings if `active` is the first n, their counters `width`; else
-                     0 */
+    size_t plain;        /* bytes of the readings if `active` is the first n, each counter by
+                     `value_mask`; else 0 */
     unsigned slot;
-    uint64_t width;        /* mask of a counter's bits */
+    uint64_t value_mask;   /* a counter's bits */
     uint64_t user_address; /* what ring 3 calls the block: the handle */
     unsigned loaded_on; /* isolate: the CPU whose counters hold its counts, if nobody came after it;
                            or ISOLATE_NONE */

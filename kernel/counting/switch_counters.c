@@ -22,10 +22,10 @@ uint64_t isolate_ran[MAX_CPUS];
 /* By CPU, which alone uses its element: whose counts the counters hold. */
 static const struct thread_profiling *loaded[MAX_CPUS];
 
-uint64_t counter_config_width(unsigned element)
+uint64_t counter_config_mask(unsigned element)
 {
     return counter_config_uneven ? hal_counter_mask(counter_config[element].selector)
-                                 : counter_config[element].width;
+                                 : counter_config[element].mask;
 }
 
 ULONG thread_profiling_unused_bits(void)
@@ -33,7 +33,7 @@ ULONG thread_profiling_unused_bits(void)
     ULONG lack[2] = { 0, 0 }, off = thread_profiling_pce ? 0 : THREAD_PROFILING_NO_RDPMC;
     for (ULONG i = 0; i < counter_config_count; i++)
         lack[(counter_config[i].selector & RDPMC_FIXED) != 0] =
-            (ULONG)__builtin_clzl(counter_config_width(i));
+            (ULONG)__builtin_clzl(counter_config_mask(i));
     if (!lack[0] || lack[0] == lack[1])
         return lack[1] | off;
     return lack[0] | lack[1] << 8 | off;
@@ -44,7 +44,7 @@ static void save(struct thread_profiling *p)
     for_each_bit(i, p->active) {
         struct reading *r = &p->readings[i];
         uint64_t value = rdpmc(r->selector);
-        r->total += (value - r->start) & counter_config_width(i);
+        r->total += (value - r->start) & counter_config_mask(i);
         r->start = value;
         p->block->HwCounters[i].Total = r->total;
         p->block->HwCounters[i].Start = value;

@@ -22,10 +22,10 @@
 
 /* These take an element and its counterpart in the block by one `offset`, so that one register
  * indexes all arrays. */
-static inline void end(struct reading *readings, size_t offset, uint64_t value, uint64_t width)
+static inline void end(struct reading *readings, size_t offset, uint64_t value, uint64_t mask)
 {
     struct reading *r = (struct reading *)((char *)readings + offset);
-    r->total += (value - r->start) & width;
+    r->total += (value - r->start) & mask;
 }
 
 static inline void begin_reading(struct reading *readings, block_at_4 *block, size_t offset,
@@ -50,7 +50,7 @@ static void sample_any(struct thread_profiling *out, struct thread_profiling *in
     for_each_bit(i, ends | begins) {
         uint64_t value = rdpmc(counter_config[i].selector);
         if (ends >> i & 1)
-            end(out->readings, i * sizeof(struct reading), value, counter_config_width(i));
+            end(out->readings, i * sizeof(struct reading), value, counter_config_mask(i));
         if (begins >> i & 1)
             begin_reading(in->readings, in->block, i * sizeof(struct reading), value);
     }
@@ -95,16 +95,16 @@ __attribute__((noinline)) void thread_profiling_sample(struct thread_profiling *
     allow_rdpmc(in && in->mask);
 }
 
-/* The usual cases are plain: under accumulate, the first n elements, of one width, of one thread
+/* The usual cases are plain: under accumulate, the first n elements, of one mask, of one thread
  * or the same of both. They call the general one as a tail call only, so no register needs to be
  * saved around it. */
 static inline void sample_end(struct thread_profiling *p)
 {
-    size_t o = 0, last = p->plain, width = p->width;
+    size_t o = 0, last = p->plain, mask = p->value_mask;
     if (!last)
         return thread_profiling_sample(p, NULL);
     do
-        end(p->readings, o, now(p->readings, o), width);
+        end(p->readings, o, now(p->readings, o), mask);
     while ((o += sizeof(struct reading)) != last);
     allow_rdpmc(false);
 }
@@ -123,13 +123,13 @@ static inline void sample_begin(struct thread_profiling *p)
 
 static inline void sample_both(struct thread_profiling *out, struct thread_profiling *in)
 {
-    size_t o = 0, last = out->plain, width = out->width;
+    size_t o = 0, last = out->plain, mask = out->value_mask;
     if (!last || last != in->plain || stale(in))
         return thread_profiling_sample(out, in);
     block_at_4 *block = in->block;
     do {
         uint64_t value = now(out->readings, o);
-        end(out->readings, o, value, width);
+        end(out->readings, o, value, mask);
         begin_reading(in->readings, block, o, value);
     } while ((o += sizeof(struct reading)) != last);
 }

@@ -26,7 +26,7 @@ static NTSTATUS check_array(PHARDWARE_COUNTER array, ULONG count, struct counter
     for (ULONG i = 0; i < count; i++) {
         bool uneven_one;
         if (array[i].Type != PMCCounter || array[i].Reserved ||
-            !hal_counter_selector(array[i].Index, &elements[i].width, &uneven_one))
+            !hal_counter_selector(array[i].Index, &elements[i].mask, &uneven_one))
             return STATUS_INVALID_PARAMETER;
         *uneven |= uneven_one;
         elements[i].selector = (uint32_t)array[i].Index;

@@ -98,10 +98,10 @@ static void add_readings(struct thread_profiling *p)
         p->readings[i].selector = counter_config[i].selector;
         p->counters |= hal_counter_bit(counter_config[i].selector);
         p->readings[i].counter = bit_lowest(hal_counter_bit(counter_config[i].selector));
-        plain = plain && i == n++ && counter_config[i].width == counter_config[0].width;
+        plain = plain && i == n++ && counter_config[i].mask == counter_config[0].mask;
     }
     p->plain = plain && !isolate_on && !counter_config_uneven ? n * sizeof(struct reading) : 0;
-    p->width = counter_config[0].width;
+    p->value_mask = counter_config[0].mask;
 }
 
 /* Whether all CPUs count alike: the thread's counts of several CPUs are added up. */

@@ -31,7 +31,7 @@ static void read_counters(const struct thread_profiling *p, PPERFORMANCE_DATA da
         data->HwCountersCount++;
         const struct reading *r = &p->readings[i];
         data->HwCounters[i].Value =
-            r->total + ((rdpmc_exact(r->selector) - r->start) & counter_config_width(i));
+            r->total + ((rdpmc_exact(r->selector) - r->start) & counter_config_mask(i));
     }
 }
 

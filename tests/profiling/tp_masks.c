@@ -77,16 +77,16 @@ TEST(tp_masks, widths,
     counting_configure(same, 2);
     struct process *process = user_pretend();
     REQUIRE(process != NULL);
-    uint64_t width = counter_config[1].width;
+    uint64_t mask = counter_config[1].mask;
     for (unsigned narrower = 0; narrower < 2; narrower++) {
-        counter_config[1].width = width >> narrower;
+        counter_config[1].mask = mask >> narrower;
         CHECK_OK(user_profile(true, 3));
         const struct thread_profiling *p = thread_current()->profiling;
         CHECK_EQ(p->plain,
                  narrower || isolate_on || counter_config_uneven ? 0 : 2 * sizeof(struct reading));
         CHECK_OK(user_profile(false, 3));
     }
-    counter_config[1].width = width;
+    counter_config[1].mask = mask;
     user_pretend_end(process);
     counting_stop();
 }

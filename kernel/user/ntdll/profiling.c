@@ -111,17 +111,18 @@ static inline uint64_t read_counter(ULONG selector)
     return low | high << 32;
 }
 
-/* The mask of a counter's width: a wrap must not show. NT: CycleTime.Index, which Windows does not
- * use, holds 64 minus the width: in bits 7:0 for all counters, or, if bits 15:8 are not 0, in 7:0
- * for general-purpose and in 15:8 for fixed counters; above them THREAD_PROFILING_NO_RDPMC. */
-static inline uint64_t width_of(ULONG lack, bool fixed)
+/* The mask of a counter's bits: a wrap must not show. NT: CycleTime.Index, which Windows does not
+ * use, holds how many bits they lack to 64: in bits 7:0 for all counters, or, if bits 15:8 are not
+ * 0, in 7:0 for general-purpose and in 15:8 for fixed counters; above them
+ * THREAD_PROFILING_NO_RDPMC. */
+static inline uint64_t mask_of(ULONG lack, bool fixed)
 {
     return ~UINT64_C(0) >> (lack >> (fixed && lack > 0xff ? 8 : 0) & 63);
 }
 
-static inline uint64_t count_of_counter(const COUNTER_READING *c, uint64_t width)
+static inline uint64_t count_of_counter(const COUNTER_READING *c, uint64_t mask)
 {
-    return c->Total + ((read_counter(c->Index) - c->Start) & width);
+    return c->Total + ((read_counter(c->Index) - c->Start) & mask);
 }
 
 static void read_block_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
@@ -132,7 +133,7 @@ static void read_block_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DAT
         const COUNTER_READING *c = &block->HwCounters[i];
         uint64_t value = 0;
         if (i < configured) {
-            value = count_of_counter(c, width_of(lack, c->Index & RDPMC_FIXED));
+            value = count_of_counter(c, mask_of(lack, c->Index & RDPMC_FIXED));
             filled++;
         }
         data->HwCounters[i] = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, value };
@@ -140,21 +141,22 @@ static void read_block_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DAT
     data->HwCountersCount = (BYTE)filled;
 }
 
-/* Reads the counters in the usual case: the first elements, all configured, one width. False: it is
+/* Reads the counters in the usual case: the first elements, all configured, one mask. False: it is
  * another case. */
 static inline bool read_plain(const THREAD_PERFORMANCE_DATA *block, PPERFORMANCE_DATA data)
 {
-    ULONG mask = block->HardwareCounters & ALL_ELEMENTS, lack = block->CycleTime.Index;
-    ULONG n = (ULONG)__builtin_ctz(mask + 1);
-    if (mask & (mask + 1) || n - 1 >= block->HwCountersCount || lack > 0xff) /* 0 is none, too */
+    ULONG elements = block->HardwareCounters & ALL_ELEMENTS, lack = block->CycleTime.Index;
+    ULONG n = (ULONG)__builtin_ctz(elements + 1);
+    if (elements & (elements + 1) || n - 1 >= block->HwCountersCount ||
+        lack > 0xff) /* 0 is none, too */
         return false;
     data->HwCountersCount = (BYTE)n;
     const COUNTER_READING *c = block->HwCounters;
     HARDWARE_COUNTER_DATA *d = data->HwCounters;
-    uint64_t width = ~UINT64_C(0) >> (lack & 63);
+    uint64_t mask = ~UINT64_C(0) >> (lack & 63);
     do
-        *d++ = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of_counter(c++, width) };
-    while (mask >>= 1);
+        *d++ = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of_counter(c++, mask) };
+    while (elements >>= 1);
     return true;
 }
 
