@@ -10,7 +10,8 @@
  * Sources: Intel SDM vol. 3 "Generating an interrupt on overflow"; AMD APM vol. 2 "Performance
  * monitoring counters". */
 #include "hal/apic.h"
-#include "hal/hal.h"
+#include "hal/interrupt.h"
+#include "hal/owners.h"
 #include "hal/smp.h"
 #include "hal/source.h"
 #include "kernel/base/assert.h"

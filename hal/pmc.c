@@ -9,7 +9,9 @@
  * Source: HAL_PRIVATE_DISPATCH as Geoff Chappell describes it. NT: Windows has these three
  * functions in that table, without exporting them. The statuses of refusals are our choice: no
  * source gives them. */
-#include "hal/hal.h"
+#include "hal/pmc.h"
+#include "hal/measure.h"
+#include "hal/owners.h"
 #include "hal/smp.h"
 #include "hal/source.h"
 #include "kernel/base/assert.h"

@@ -8,7 +8,10 @@
  *
  * Source: ntddk.h; Windows' HalStartProfileInterrupt as ReactOS describes it. */
 #include "hal/apic.h"
-#include "hal/hal.h"
+#include "hal/profile.h"
+#include "hal/interrupt.h"
+#include "hal/owners.h"
+#include "hal/sources.h"
 #include "hal/smp.h"
 #include "hal/source.h"
 #include "kernel/base/assert.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts KPROFILE_SOURCEs on every CPU without samples, and assigns counters to sources. IRQL
  * PASSIVE_LEVEL. */
-#include "hal/hal.h"
+#include "hal/owners.h"
+#include "hal/sources.h"
 #include "hal/smp.h"
 #include "hal/source.h"
 #include "kernel/base/bits.h"

@@ -4,7 +4,10 @@
  * the IRQL of their vector. Source: Intel SDM vol. 3 "Interrupt and exception handling". */
 #include "kernel/trap.h"
 #include "hal/apic.h"
-#include "hal/hal.h"
+#include "hal/interrupt.h"
+#include "hal/measure.h"
+#include "hal/pmc.h"
+#include "hal/profile.h"
 #include "hal/smp.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

@@ -2,6 +2,7 @@
 /* NtTraceControl: copies and checks the caller's input; etw_session.c does the work.
  * PASSIVE_LEVEL. */
 #include "hal/clock.h"
+#include "hal/information.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/caller.h"

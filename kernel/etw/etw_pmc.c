@@ -5,6 +5,10 @@
  * records. The sources to sample are system-wide; each is read and written as a whole. Order of the
  * statuses: Geoff Chappell's studies. */
 #include "kernel/ke/etw_pmc.h"
+#include "hal/owners.h"
+#include "hal/pmc.h"
+#include "hal/profile.h"
+#include "hal/sources.h"
 #include "hal/smp.h"
 #include "kernel/base/cpu.h"
 #include "kernel/mm/phys.h"

@@ -3,7 +3,7 @@
  * counters themselves, which hold the running thread's own counts. Written by counter_config.c and
  * isolate.c. IPI_LEVEL. */
 #include "kernel/ke/switch_counters.h"
-#include "hal/hal.h"
+#include "hal/isolate.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/rdpmc.h"

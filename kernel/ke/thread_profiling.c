@@ -11,6 +11,7 @@
  * thread itself changes its profiling (profiling_enable.c) and, at IPI_LEVEL on the CPU where it
  * runs, thread_profiling_refresh. */
 #include "kernel/ke/thread_profiling.h"
+#include "hal/measure.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Per-thread counts. */
 #pragma once
-#include "hal/hal.h"
+#include "hal/measure.h"
+#include "kernel/base/cpu.h"
 #include "kernel/ke/switch_counters.h"
 
 struct thread;

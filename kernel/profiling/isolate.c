@@ -9,7 +9,8 @@
  * processors). The thread's 64-bit total is the sum of differences, as in the other policy.
  * IPI_LEVEL, except join and leave. */
 #include "kernel/ke/isolate.h"
-#include "hal/hal.h"
+#include "hal/isolate.h"
+#include "hal/owners.h"
 #include "hal/smp.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

@@ -4,7 +4,7 @@
  * switch. slots_lock: DISPATCH_LEVEL. */
 #include "kernel/base/bits.h"
 #include "kernel/profiling/counter_config.h"
-#include "hal/hal.h"
+#include "hal/isolate.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"

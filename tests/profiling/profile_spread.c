@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sampling that is spread over processors and intervals: another counter where the first one's is
  * taken, another interval for what runs already. */
+#include "hal/owners.h"
 #include "hal/apic.h"
 #include "hal/source.h"
 #include "kernel/ke/sched.h"
