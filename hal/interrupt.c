@@ -9,9 +9,10 @@
  *
  * Sources: Intel SDM vol. 3 "Generating an interrupt on overflow"; AMD APM vol. 2 "Performance
  * monitoring counters". */
+#include "hal/interrupt.h"
 #include "hal/machine/apic.h"
-#include "hal/hal.h"
 #include "hal/machine/smp.h"
+#include "hal/owners.h"
 #include "hal/source.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"

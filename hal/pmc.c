@@ -9,8 +9,10 @@
  * Source: HAL_PRIVATE_DISPATCH as Geoff Chappell describes it. NT: Windows has these three
  * functions in that table, without exporting them. The statuses of refusals are our choice: no
  * source gives them. */
-#include "hal/hal.h"
 #include "hal/machine/smp.h"
+#include "hal/measure.h"
+#include "hal/owners.h"
+#include "hal/pmc.h"
 #include "hal/source.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/cpu.h"

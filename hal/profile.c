@@ -7,9 +7,12 @@
  * (sources, timer) belongs to its processor, which changes it at PROFILE_LEVEL.
  *
  * Source: ntddk.h; Windows' HalStartProfileInterrupt as ReactOS describes it. */
+#include "hal/interrupt.h"
 #include "hal/machine/apic.h"
-#include "hal/hal.h"
 #include "hal/machine/smp.h"
+#include "hal/owners.h"
+#include "hal/profile.h"
+#include "hal/sources.h"
 #include "hal/source.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"

@@ -3,7 +3,7 @@
  * processor makers' tools describe them. IRQL <= DISPATCH_LEVEL.
  *
  * Source: EVENT_TRACE_PROFILE_ADD_INFORMATION in the community's phnt headers. */
-#include "hal/hal.h"
+#include "hal/sources.h"
 #include "hal/source.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/lock.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts KPROFILE_SOURCEs on every CPU without samples, and assigns counters to sources. IRQL
  * PASSIVE_LEVEL. */
-#include "hal/hal.h"
 #include "hal/machine/smp.h"
+#include "hal/owners.h"
+#include "hal/sources.h"
 #include "hal/source.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"

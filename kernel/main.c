@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The order of initialisation. */
 #include "kernel/main.h"
+#include "hal/interrupt.h"
 #include "hal/machine/acpi.h"
 #include "hal/machine/apic.h"
 #include "hal/machine/clock.h"
-#include "hal/hal.h"
 #include "hal/machine/identity.h"
 #include "hal/machine/io_apic.h"
 #include "hal/machine/reboot.h"
 #include "hal/machine/smp.h"
+#include "hal/owners.h"
+#include "hal/sources.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

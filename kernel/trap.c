@@ -3,9 +3,12 @@
  * (exception.c); those of ring 0 continue at a fix-up (x86.h, copy.c) or panic. Interrupts run at
  * the IRQL of their vector. Source: Intel SDM vol. 3 "Interrupt and exception handling". */
 #include "kernel/trap.h"
+#include "hal/interrupt.h"
 #include "hal/machine/apic.h"
-#include "hal/hal.h"
 #include "hal/machine/smp.h"
+#include "hal/measure.h"
+#include "hal/pmc.h"
+#include "hal/profile.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/machine_check.h"

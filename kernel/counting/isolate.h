@@ -2,7 +2,6 @@
 /* Between thread_profiling.c, profiling_enable.c and isolate.c: what a profiled thread has, and the
  * policy `isolate`. */
 #pragma once
-#include "hal/hal.h"
 #include "kernel/base/cpu.h"
 #include "kernel/nt/ntddk.h"
 

@@ -10,6 +10,7 @@
  * block, which is ring-3 memory: its pages are held and written through a window. Only the
  * thread itself changes its profiling (profiling_enable.c) and, at IPI_LEVEL on the CPU where it
  * runs, thread_profiling_refresh. */
+#include "hal/measure.h"
 #include "kernel/counting/thread_profiling.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"

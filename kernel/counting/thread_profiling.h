@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Per-thread counts. */
 #pragma once
-#include "hal/hal.h"
+#include "hal/measure.h"
 #include "kernel/counting/switch_counters.h"
 
 struct thread_profiling;

@@ -2,7 +2,11 @@
 /* The HAL routines for drivers: which driver owns which counters, and their handlers. A handler
  * follows the drivers' calling convention and may use SSE registers, which belong to the
  * interrupted code. */
-#include "hal/hal.h"
+#include "hal/information.h"
+#include "hal/interrupt.h"
+#include "hal/owners.h"
+#include "hal/pmc.h"
+#include "hal/profile.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"

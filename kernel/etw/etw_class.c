@@ -10,6 +10,8 @@
  * own, too.
  * Sources: Geoff Chappell's studies; phnt. */
 #include "kernel/ke/caller.h"
+#include "hal/information.h"
+#include "hal/sources.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/etw_lbr.h"

@@ -6,6 +6,10 @@
  * statuses: Geoff Chappell's studies. */
 #include "kernel/ke/etw_pmc.h"
 #include "hal/machine/smp.h"
+#include "hal/owners.h"
+#include "hal/pmc.h"
+#include "hal/profile.h"
+#include "hal/sources.h"
 #include "kernel/base/cpu.h"
 #include "kernel/mm/phys.h"
 

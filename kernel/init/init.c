@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The first thread: what runs once the kernel does, and then the machine's end. */
 #include "kernel/init/init.h"
-#include "hal/hal.h"
+#include "hal/interrupt.h"
 #include "hal/machine/reboot.h"
+#include "hal/sources.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/exit.h"

@@ -3,7 +3,6 @@
  * trace=EVENTS pmc=COUNTERS stacks=EVENTS branches=EVENTS a trace of their run is exported. */
 #include "kernel/init/run_program.h"
 #include "kernel/init/threads.h"
-#include "hal/hal.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"

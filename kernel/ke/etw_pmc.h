@@ -2,7 +2,6 @@
 /* Between kernel/ke/etw*.c and kernel/etw only: counters at events (ETW_PMC_SUPPORT), and sampling
  * by counters. */
 #pragma once
-#include "hal/hal.h"
 #include "kernel/ke/etw_session.h"
 
 #define ETW_PMC_COUNTERS_MAX 7 /* of TRACE_HEADER_PMC_COUNTERS_MASK, three bits */

@@ -5,7 +5,7 @@
  * off; the reader, under the guard, takes those before `head` and advances `tail`. Neither waits
  * for the other. A record for which there is no space is lost, and counted. */
 #pragma once
-#include "hal/hal.h"
+#include "hal/pmc.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/etw.h"

@@ -9,7 +9,8 @@
  * `guard` is held while the counters change. NT: on Windows the routine is for ring 0 only
  * and Index is a counter. A program that loads ntoskrnl.exe and calls the routine there gets
  * STATUS_SUCCESS and reads zeros. */
-#include "hal/hal.h"
+#include "hal/owners.h"
+#include "hal/sources.h"
 #include "kernel/ke/mutex.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"

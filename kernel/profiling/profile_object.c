@@ -4,7 +4,7 @@
  *
  * Sources: Geoff Chappell's studies of the undocumented services. */
 #include "kernel/profiling/profile.h"
-#include "hal/hal.h"
+#include "hal/sources.h"
 #include "kernel/base/cpu.h"
 #include "kernel/ke/etw.h"
 #include "kernel/ke/process.h"

@@ -2,9 +2,9 @@
 /* How a thread enables and disables its profiling: class ThreadCounterProfiling of
  * NtSetInformationThread and NtQueryInformationThread. thread_profiling.c does the work of each
  * switch. slots_lock: DISPATCH_LEVEL. */
-#include "kernel/profiling/profiling_enable.h"
-#include "hal/hal.h"
+#include "hal/isolate.h"
 #include "kernel/base/bits.h"
+#include "kernel/profiling/profiling_enable.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread's profiling, from enabling to its end, and what is asked of it by handles. */
 #pragma once
+#include "hal/measure.h"
+#include "kernel/base/cpu.h"
 #include "kernel/base/cpu_set.h"
 #include "kernel/nt/nt.h"
 

@@ -3,7 +3,7 @@
  * page of code, and their own IDT. Each CPU when it starts, with interrupts off. */
 #include "kernel/base/boot_info.h"
 #include "hal/machine/apic.h"
-#include "hal/hal.h"
+#include "hal/measure.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/base/vectors.h"

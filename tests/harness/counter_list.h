@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For the tests of counter allocation: lists and their descriptors, and the calls made short. */
 #pragma once
-#include "hal/hal.h"
+#include "hal/owners.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "tests/harness/kinds.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trace sessions for tests in ring 0. */
 #pragma once
-#include "hal/hal.h"
+#include "hal/owners.h"
 #include "kernel/ke/etw.h"
 #include "kernel/mm/phys.h"
 #include "tests/harness/etw_session.h"

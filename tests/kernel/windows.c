@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What comes at each instruction of a window: an NMI, an interrupt that switches threads. */
-#include "hal/hal.h"
+#include "hal/interrupt.h"
+#include "hal/owners.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/vectors.h"
 #include "kernel/counting/isolate.h"

@@ -2,8 +2,8 @@
 /* Exactness: the single-step trap as an oracle that shares nothing with the counters, and what
  * interrupts and faults add to a count of ring 3: measured, reported, and subtracted by the number
  * measured. */
-#include "hal/hal.h"
 #include "hal/machine/smp.h"
+#include "hal/owners.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

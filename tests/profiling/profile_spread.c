@@ -2,6 +2,7 @@
 /* Sampling that is spread over processors and intervals: another counter where the first one's is
  * taken, another interval for what runs already. */
 #include "hal/machine/apic.h"
+#include "hal/owners.h"
 #include "hal/source.h"
 #include "kernel/ke/sched.h"
 #include "kernel/services/services.h"

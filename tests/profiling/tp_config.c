@@ -5,6 +5,8 @@
  *
  * Source: ntddk.h and its pages; what they leave open is as in TP-01 to TP-32 of tests/contract.md.
  */
+#include "hal/owners.h"
+#include "hal/pmc.h"
 #include "kernel/counting/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/kinds.h"

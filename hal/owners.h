@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Owners of counters. Counters are numbered as in pmu/pmu.h. A mask of counters is like
+ * OverflowBits: bit n is general-purpose counter n, bit 32 + n is fixed counter n. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "kernel/base/cpu.h"
+#include "kernel/nt/nt_profile.h"
+
+/* Allocates hardware counters: all that are asked for, or none. It does not program or start
+ * them.
+ *
+ * GroupAffinty (as Windows spells it): GroupCount elements, which together have the processors
+ * wanted; NULL and 0: all. ResourceList: the counters wanted, at most one overflow handler and one
+ * tag; NULL: the whole PMU of those processors, exclusively. A counter index is n, 32 + n for fixed
+ * counter n, or its RDPMC selector; a range includes its end. CounterSetHandle: out; NULL after
+ * every failure.
+ *
+ * STATUS_SUCCESS
+ * STATUS_INVALID_PARAMETER       CounterSetHandle is NULL; only one of GroupAffinty and GroupCount
+ *                                is given; a group not 0, an empty mask, a processor that is not
+ *                                active, reserved fields not 0; a list without counters; Flags not
+ *                                0; an unknown Type; an index that the processor lacks; a counter
+ *                                twice; Begin > End; a NULL handler; two handlers; two tags
+ * STATUS_NOT_SUPPORTED           no counter works on this machine; extended configurations and
+ *                                event buffers
+ * STATUS_INSUFFICIENT_RESOURCES  somebody has one of the counters on one of the processors, or all
+ *                                owner slots are used
+ * They are tested in this order. IRQL PASSIVE_LEVEL. Source: ntddk.h and its pages, Windows 10 1903
+ * and later.
+ *
+ * The handler runs at PROFILE_LEVEL on the processor where the counter overflowed. It gets its
+ * owner's bits only; overflow status is cleared, and every counter of the processor is paused. A
+ * handler that wants another overflow writes the counter (pmu_write). */
+#define HAL_OWNERS_MAX 512 /* two trace sessions with counters on 255 CPUs */
+NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
+                                     PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
+                                     PHANDLE CounterSetHandle);
+/* With `hal=1809` the rules are those before Windows 10 1903: GroupAffinty, GroupCount and
+ * ResourceList are reserved, and other than NULL, 0, NULL is STATUS_INVALID_PARAMETER; a success
+ * gives every counter. Written once, at boot. */
+extern bool hal_counters_1809;
+
+/* Which of so many slots has the owner; any, if it is no handle. */
+static inline unsigned hal_owner_slot(HANDLE handle)
+{
+    return (uint64_t)handle >> 2 & (HAL_OWNERS_MAX - 1);
+}
+
+/* Stops, clears and frees the counters on their processors. When it returns the handler runs on
+ * no processor. STATUS_INVALID_PARAMETER: not a handle, or freed before. IRQL PASSIVE_LEVEL. */
+NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle);
+
+/* From now on the owner programs its counters by their registers, as drivers do. Starts and stops
+ * of other counters do not change them. STATUS_INVALID_PARAMETER: not a handle. IRQL
+ * PASSIVE_LEVEL. */
+NTSTATUS hal_counters_lend(HANDLE CounterSetHandle);
+
+/* Like HalAllocateHardwareCounters, for parts of the kernel, which have a name and know pmu/:
+ * claims counters on each CPU of a mask; absent CPUs are ignored. The name is kept, not copied.
+ * `handler` may be NULL. Freed by HalFreeHardwareCounters. STATUS_INVALID_PARAMETER: no CPU or no
+ * counter, or a counter that does not exist; else as above. IRQL PASSIVE_LEVEL. */
+NTSTATUS hal_counters_claim(const char *name, struct cpu_set among, uint64_t counters,
+                            PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, PHANDLE handle);
+
+/* Claims all counters of every CPU except these. If there are no others, it succeeds and *handle is
+ * NULL. STATUS_INSUFFICIENT_RESOURCES as above. IRQL PASSIVE_LEVEL. */
+NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE handle);
+
+/* This and the functions below: IRQL <= DISPATCH_LEVEL; the answer may
+ * change at once. Counters that nobody owns on any CPU of the mask. */
+uint64_t hal_counters_available(struct cpu_set among);
+/* The name of the counter's owner on that CPU, for messages; NULL: nobody. */
+const char *hal_counter_owner_name(unsigned ctr, unsigned cpu);
+/* The owner's ResourceTypeIdenitificationTag, 0 if it gave none. */
+ULONG hal_counter_owner_tag(unsigned ctr, unsigned cpu);
+/* Counters of that active CPU that we started and whose select or enable bit somebody else has
+ * changed since. Their counts are wrong; their free prints a message. IRQL < DISPATCH_LEVEL. */
+uint64_t hal_counters_rewritten(unsigned cpu);
+/* Called before counters of this CPU are stopped: records such counters for their owner, who
+ * frees them later. IRQL PROFILE_LEVEL. */
+void hal_counters_check(uint64_t counters);
+/* How many owners there are; for leak checks. */
+unsigned hal_counters_owned(void);
+
+/* Counters that work on every processor; 0: no PMU. NT: no source says how many Windows reports
+ * where processors differ. */
+unsigned hal_counter_count(void);
+/* Whether RDPMC with this selector reads a counter that works on every processor. *mask: the bits
+ * that it has on all of them; *uneven: on some it has more. */
+bool hal_counter_selector(uint64_t selector, uint64_t *mask, bool *uneven);
+
+/* From interrupt.c to owners.c: calls the handlers of the owners of these counters, at least one,
+ * of this CPU. */
+void hal_counters_overflowed(uint64_t counters);
+
+/* For tests alone, which clean up after each other: releases all, after hal_pmc_release_all and
+ * hal_profile_release_all, while nobody else uses them. PASSIVE_LEVEL. */
+void hal_counters_release_all(void); /* how many: hal_counters_owned */
