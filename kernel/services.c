@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread, handle and time services. They run at PASSIVE_LEVEL in the caller's context. */
 #include "kernel/services.h"
+#include "kernel/profiling/profiling_enable.h"
 #include "hal/clock.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"

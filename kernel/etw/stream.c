@@ -6,6 +6,7 @@
  * first. Between them each chunk is a buffer of the session up to SavedOffset, as nt_etw.h
  * describes it. Chunks of several streams may alternate. PASSIVE_LEVEL. */
 #include "kernel/etw/stream.h"
+#include "kernel/etw/etw_session.h"
 #include "hal/sources.h"
 #include "hal/clock.h"
 #include "hal/smp.h"

@@ -15,7 +15,6 @@
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
-#include "kernel/ke/isolate.h"
 #include "kernel/ke/thread.h"
 #include "kernel/ke/switch_counters.h"
 

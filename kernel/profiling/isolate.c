@@ -8,7 +8,8 @@
  * A counter is loaded with the low bits of the total, as many as it takes (31 on the oldest
  * processors). The thread's 64-bit total is the sum of differences, as in the other policy.
  * IPI_LEVEL, except join and leave. */
-#include "kernel/ke/isolate.h"
+#include "kernel/profiling/isolate.h"
+#include "kernel/ke/thread_profiling.h"
 #include "hal/isolate.h"
 #include "hal/owners.h"
 #include "hal/smp.h"

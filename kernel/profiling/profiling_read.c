@@ -4,7 +4,7 @@
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
-#include "kernel/ke/isolate.h"
+#include "kernel/profiling/profiling_read.h"
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/vm.h"

@@ -3,7 +3,8 @@
  * an interrupt, an IPI. */
 #include "hal/apic.h"
 #include "kernel/base/vectors.h"
-#include "kernel/ke/isolate.h"
+#include "kernel/ke/switch_counters.h"
+#include "kernel/ke/thread_profiling.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"

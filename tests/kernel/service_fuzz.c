@@ -5,7 +5,7 @@
  * processes are sampled and traced. Meanwhile, one after the other, innocent threads count the
  * instructions of known regions, exactly. The word fuzz=N chooses another course: make fuzz. */
 #include "hal/source.h"
-#include "kernel/ke/isolate.h"
+#include "kernel/ke/switch_counters.h"
 #include "kernel/services.h"
 #include "tests/harness/clean.h"
 #include "tests/harness/counting.h"

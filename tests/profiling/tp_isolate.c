@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The policy counters=isolate: the value of a profiled thread's RDPMC, and the cost of a switch. */
-#include "kernel/ke/isolate.h"
+#include "kernel/profiling/isolate.h"
+#include "kernel/ke/switch_counters.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread_profiling.h"
 #include "tests/harness/counting.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Switches between threads that count different elements. */
-#include "kernel/ke/isolate.h"
+#include "kernel/ke/thread_profiling.h"
 #include "kernel/ke/switch_counters.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"
