@@ -8,7 +8,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/rdpmc.h"
 #include "kernel/base/x86.h"
-#include "kernel/counting/isolate.h"
+#include "kernel/counting/thread_profiling.h"
 
 struct counter_element counter_config[MAX_HW_COUNTERS];
 ULONG counter_config_count;

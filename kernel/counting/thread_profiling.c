@@ -15,7 +15,6 @@
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
-#include "kernel/counting/isolate.h"
 #include "kernel/counting/switch_counters.h"
 
 /* tests/profiling/tp_cost.c counts its instructions. What ring 3 sees is written when a thread

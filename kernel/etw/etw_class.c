@@ -14,8 +14,9 @@
 #include "hal/sources.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
-#include "kernel/ke/etw_lbr.h"
-#include "kernel/ke/etw_pmc.h"
+#include "kernel/etw/etw_lbr.h"
+#include "kernel/etw/etw_pmc.h"
+#include "kernel/etw/etw_session.h"
 #include "kernel/mm/phys.h"
 #include "kernel/profiling/profile.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A session's last branches: its options, its hooks, the lists. Sources: evntrace.h, Microsoft's
  * page for TraceConfigureLastBranchRecord; ETW_LBR_SUPPORT is as debuggers' symbols have it. */
-#include "kernel/ke/etw_lbr.h"
+#include "kernel/etw/etw_lbr.h"
 #include "hal/branches.h"
 #include "hal/machine/smp.h"
 #include "kernel/base/cpu.h"

@@ -4,8 +4,8 @@
  * The guard protects the lists. When both are set, each processor changes the layout of its own
  * records. The sources to sample are system-wide; each is read and written as a whole. Order of the
  * statuses: Geoff Chappell's studies. */
-#include "kernel/ke/etw_pmc.h"
 #include "hal/machine/smp.h"
+#include "kernel/etw/etw_pmc.h"
 #include "hal/owners.h"
 #include "hal/pmc.h"
 #include "hal/profile.h"

@@ -2,6 +2,7 @@
 /* The exported session: what the words trace=, pmc=, stacks= and branches= ask for. stream.c sends
  * it. One thread at a time starts and stops the export, at PASSIVE_LEVEL. */
 #include "kernel/etw/export.h"
+#include "kernel/etw/etw_session.h"
 #include "kernel/etw/stream.h"
 #include "hal/branches.h"
 #include "hal/owners.h"

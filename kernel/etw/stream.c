@@ -8,6 +8,7 @@
 #include "kernel/etw/stream.h"
 #include "hal/machine/clock.h"
 #include "hal/machine/smp.h"
+#include "kernel/etw/etw_session.h"
 #include "hal/sources.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/crc32.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A session on its way to the host: its buffers, as they are, through the second serial port. */
 #pragma once
-#include "kernel/ke/etw_pmc.h"
+#include "kernel/etw/etw_pmc.h"
 
 #define STREAM_NAME_MAX 64
 #define STREAM_FILES 32 /* in one run */

@@ -14,7 +14,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
-#include "kernel/ke/etw_pmc.h"
+#include "kernel/ke/etw_stream.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"

@@ -6,7 +6,7 @@
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/vectors.h"
-#include "kernel/ke/etw_pmc.h"
+#include "kernel/ke/etw_stream.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"
 

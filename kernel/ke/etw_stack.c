@@ -11,7 +11,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/vectors.h"
 #include "kernel/ke/context.h"
-#include "kernel/ke/etw_session.h"
+#include "kernel/ke/etw_stream.h"
 #include "kernel/ke/thread.h"
 #include "kernel/nt/nt_unwind.h"
 

@@ -4,11 +4,11 @@
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
-#include "kernel/counting/isolate.h"
 #include "kernel/counting/switch_counters.h"
+#include "kernel/profiling/profiling_read.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
-#include "kernel/profiling/profiling_enable.h"
+#include "kernel/counting/thread_profiling.h"
 
 #define FLAGS                                                                                      \
     (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread, handle and time services. They run at PASSIVE_LEVEL in the caller's context. */
-#include "kernel/services/services.h"
 #include "hal/machine/clock.h"
+#include "kernel/profiling/profiling_enable.h"
+#include "kernel/services/services.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"

@@ -3,7 +3,8 @@
  * an interrupt, an IPI. */
 #include "hal/machine/apic.h"
 #include "kernel/base/vectors.h"
-#include "kernel/counting/isolate.h"
+#include "kernel/counting/switch_counters.h"
+#include "kernel/profiling/profiling_enable.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"

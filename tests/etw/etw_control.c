@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* NtTraceControl: start, find and stop of sessions, and every refusal. */
-#include "kernel/ke/etw_session.h"
+#include "kernel/ke/etw_stream.h"
 #include "kernel/ke/object.h"
 #include "kernel/ke/process.h"
 #include "tests/harness/etw.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters in records of context switches, compared with thread profiling. */
-#include "kernel/counting/isolate.h"
+#include "kernel/counting/switch_counters.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"

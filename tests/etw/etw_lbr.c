@@ -2,7 +2,7 @@
 /* Branches before events: who may have the lists of branches, and what is in the records. */
 #include "hal/branches.h"
 #include "kernel/base/bits.h"
-#include "kernel/ke/etw_session.h"
+#include "kernel/ke/etw_stream.h"
 #include "kernel/ke/sched.h"
 #include "kernel/profiling/profile.h"
 #include "pmu/branches.h"

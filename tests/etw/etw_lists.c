@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The two lists of a session: the counters in its records, and the events that carry them. Each
  * refusal, in order, and the state after it. */
-#include "kernel/ke/etw_pmc.h"
+#include "kernel/etw/etw_pmc.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
 

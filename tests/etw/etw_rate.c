@@ -2,7 +2,7 @@
 /* Many events: with a fast reader none is lost, damaged or out of order; with a slow one the
  * number of lost events is exact. And the cost of a record. The events are invented creations of
  * threads, numbered in order. */
-#include "kernel/ke/etw_session.h"
+#include "kernel/ke/etw_stream.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"

@@ -2,7 +2,7 @@
 /* Records of samples, by time and by counters (ProfileConfig), and of changed intervals. */
 #include "kernel/profiling/profile.h"
 #include "kernel/trap.h"
-#include "kernel/ke/etw_pmc.h"
+#include "kernel/ke/etw_stream.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/profile.h"

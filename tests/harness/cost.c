@@ -5,7 +5,6 @@
 #include "kernel/base/boot_info.h"
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"
-#include "kernel/counting/isolate.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/user.h"

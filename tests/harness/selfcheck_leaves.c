@@ -5,7 +5,7 @@
 #include "kernel/base/x86.h"
 #include "kernel/driver/pool.h"
 #include "kernel/ke/dispatcher.h"
-#include "kernel/ke/etw_session.h"
+#include "kernel/etw/etw_session.h"
 #include "kernel/ke/timer.h"
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profile.h"

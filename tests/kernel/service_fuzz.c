@@ -4,7 +4,7 @@
  * traced. Meanwhile, one after the other, innocent threads count the instructions of known regions,
  * exactly. The word fuzz=N chooses another course: make fuzz. */
 #include "hal/source.h"
-#include "kernel/counting/isolate.h"
+#include "kernel/counting/switch_counters.h"
 #include "kernel/services/services.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/etw.h"

@@ -4,7 +4,6 @@
 #include "hal/owners.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/vectors.h"
-#include "kernel/counting/isolate.h"
 #include "kernel/ke/synchronization.h"
 #include "kernel/counting/thread_profiling.h"
 #include "kernel/services/services.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: RDPMC: every form of the index, in ring 0, and in ring 3 with CR4.PCE set and clear.
  */
-#include "kernel/counting/isolate.h"
+#include "kernel/counting/switch_counters.h"
 #include "kernel/counting/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/counting.h"

@@ -2,7 +2,7 @@
 /* The cost of thread profiling, in instructions and in accesses to the PMU, which the virtual
  * PMU counts. Two profiled threads sleep; the test, at IPI_LEVEL, calls for them repeatedly
  * what a switch calls. */
-#include "kernel/counting/isolate.h"
+#include "kernel/counting/switch_counters.h"
 #include "kernel/ke/process.h"
 #include "kernel/counting/thread_profiling.h"
 #include "tests/harness/cost.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts of profiled threads: the order of elements, to which thread counts belong, and that
  * none is lost. Exact numbers are in exact.c. */
-#include "kernel/counting/isolate.h"
 #include "kernel/counting/thread_profiling.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"

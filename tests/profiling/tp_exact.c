@@ -2,7 +2,8 @@
 /* Exactness, many times: one instruction and a million are counted exactly each time, and the
  * counts of threads add up to those of the CPUs, during interrupts and switches. The word `long`
  * on the command line makes ten times as many runs. */
-#include "kernel/counting/isolate.h"
+#include "kernel/counting/switch_counters.h"
+#include "kernel/counting/thread_profiling.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/exactness.h"
 #include "tests/harness/kernel.h"

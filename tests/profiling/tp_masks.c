@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Switches between threads that count different elements. */
-#include "kernel/counting/isolate.h"
 #include "kernel/counting/switch_counters.h"
+#include "kernel/counting/thread_profiling.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"

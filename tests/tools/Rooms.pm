@@ -4,6 +4,7 @@
 package Rooms;
 use strict;
 use warnings;
+use Text;
 
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
@@ -79,6 +80,70 @@ our @CIRCLES = (
     [qw(boot/ap boot/boot), 'the same'],
     [qw(kernel/driver/export kernel/driver/thunk), 'the same'],
 );
+
+# A header declares what the file of its name defines. These declare what belongs together and
+# several files of their folder define, or, with a path, files of another.
+our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/, <<'END';
+    boot/payload: payload_linux
+    hal/machine/clock: clock_sources
+    hal/profile: kernel/profiling/profile
+    hal/source: interrupt pmc profile source_amd source_assign source_tables
+    hal/sources: source source_added source_assign
+    kernel/base/assert: panic
+    kernel/base/irql: lock
+    kernel/base/print: format
+    kernel/console/screen: font framebuffer
+    kernel/driver/driver: call counters dpc exceptions ke load nmi notify pool ps
+    kernel/driver/io: driver names strings transfer
+    kernel/driver/request: io
+    kernel/etw/stream: log_file
+    kernel/init/init: tests/harness/runner
+    kernel/ke/etw: etw_hooks kernel/etw/etw_class kernel/etw/etw_control
+    kernel/ke/etw_stream: etw etw_hooks etw_stack
+    kernel/ke/exception: exception_record
+    kernel/ke/memory: kernel/services/memory_services
+    kernel/ke/object: timer_services
+    kernel/ke/process: ending
+    kernel/ke/synchronization: timer_services waiting
+    kernel/ke/thread: ending living thread_cycles
+    kernel/main: kernel/init/init
+    kernel/mm/vm: kernel/ke/copy
+    kernel/image/pe: pe_names
+    kernel/profiling/counter_config: counter_driver
+    kernel/profiling/profile: profile_object
+    kernel/services/services: process_services
+    pmu/branches: kinds
+    pmu/measured: measure
+    pmu/pmu: amd counter event events/amd events/intel intel kinds selftest
+    pmu/selftest: kinds
+    pmu/virt/blocks/blocks: source strings translate
+    pmu/virt/cpuid: own_leaf
+    pmu/virt/entry: deliver exit
+    pmu/virt/model: count early model_amd models pmi refresh
+    pmu/virt/virt: host pmu/virt/guests/payload
+END
+
+# $home: the file, without its ending, that defines a name. What headers declare of other files.
+sub misplaced
+{
+    my ($home, @headers) = @_;
+    my (@wrong, %used);
+    for my $header (map { s/\.h$//r } @headers) {
+        my ($folder) = $header =~ m{^(.*/)};
+        my @names = Text::declared("$header.h");
+        $used{$header} = @names;
+        for my $name (@names) {
+            my $file = $home->{$name} // next;
+            my ($listed) = grep { $file eq $_ || $file eq "$folder$_" } @{ $ALSO{$header} // [] };
+            $used{"$header: $listed"} = 1 if $listed;
+            push @wrong, "$header.h declares $name of $file" if $file ne $header && !$listed;
+        }
+    }
+    push @wrong, map { my $header = $_; map { "Rooms.pm: $header.h declares nothing of $_" }
+                       grep { !$used{"$header: $_"} } @{ $ALSO{$header} } }
+                 grep { $used{$_} } sort keys %ALSO;
+    return @wrong;
+}
 
 # The innermost of these folders in which a file is.
 sub innermost

@@ -145,6 +145,19 @@ sub static_functions
     return keys %found;
 }
 
+# Functions and variables that a header declares and other files define.
+sub declared
+{
+    my $text = join '', lines($_[0]);
+    $text =~ s{/\*.*?\*/}{}gs;
+    $text =~ s{^#(?:.*\\\n)*.*\n|__attribute__\(\((?:[^()]|\([^()]*\))*\)\)}{}gm;
+    1 while $text =~ s/\{[^{}]*\}/;/g;
+    return map {
+        /^extern\b.*\(\*(\w+)/s || /^extern\b.*?(\w+)\s*(?:\[[^]]*\]\s*)*$/s
+            || /^(?!static|typedef|_Static)\w[\w*\s]*?\b(\w+)\s*\(/ ? $1 : ()
+    } map { s/^\s+//r } split /;/, $text;
+}
+
 # How many lines each function of a C file has between its braces.
 sub function_lengths
 {

@@ -220,10 +220,12 @@ sub check_budgets
     holds($sum, @$wrong);
 }
 
-# What each object file of ring 0 uses of another: [file, symbol, its file].
+# What each object file of ring 0 uses of another: [file, symbol, its file]. And where each symbol
+# is defined.
+my %home;
 sub uses
 {
-    my (%home, @uses);
+    my @uses;
     for (split /\n/, `nm -A -P @{[objects(qw(boot hal kernel pmu tests))]} 2>&1`) {
         my ($file, $name, $kind) = m{^$gcc/(\S+?)(?:\.asm)?\.o: (\S+) (\w)} or next;
         $home{$name} = $file if $kind =~ /[A-TV-Z]/;
@@ -239,6 +241,9 @@ sub check_symbols
           @uses ? Rooms::upward(@uses) : 'no object file');
     holds('no circle of files inside a room but the ' . @Rooms::CIRCLES . ' that Rooms.pm names',
           Rooms::circles(@uses));
+    my @headers = grep { /\.h$/ && Rooms::room_of($_) && !m{^(?:tests|kernel/nt)/} } @sources;
+    holds(@headers . ' headers declare what the file of their name defines, or what Rooms.pm lists',
+          Rooms::misplaced(\%home, @headers));
 }
 
 # --- the image

@@ -73,9 +73,10 @@ sub make_tree
                . "void boot(void) { hal_begin(); }\n");
     c_file('hal/hal.h', "void hal_begin(void);\n");
     c_file('hal/hal.c', $hal);
-    c_file('kernel/ke/up.h', "void up(void);\nvoid down(void);\n");
+    c_file("kernel/ke/$_.h", "void $_(void);\n") for qw(up down);
     c_file('kernel/ke/up.c', $up);
-    c_file('kernel/ke/down.c', "#include \"kernel/ke/up.h\"\n\nvoid down(void) { up(); }\n");
+    c_file('kernel/ke/down.c', "#include \"kernel/ke/down.h\"\n#include \"kernel/ke/up.h\"\n\n"
+               . "void down(void) { up(); }\n");
     c_file('kernel/driver/layouts.h', "SIZE(KDPC, 64)\nFIELD(KDPC, DeferredContext, 32)\n");
     c_file('pmu/pmu.h', "#define COUNTER(selector) ((selector) - RDPMC_FIXED)\n");
     c_file('kernel/base/rdpmc.h', "#define RDPMC_FIXED (1u << 30)\n");
@@ -119,7 +120,7 @@ make_tree();
 system "make -C $dir >/dev/null";
 my ($status, $all) = said(@checks);
 is($status, 0, 'a tree where all is right is taken') or diag($all);
-is(scalar(() = $all =~ /^ok/mg), @checks + 1, 'by each check');
+is(scalar(() = $all =~ /^ok/mg), @checks + 2, 'by each check');
 
 # A slip for each check; what it says.
 $icr = "mfence\njz 1f\nlfence\n1: wrmsr\nret";
@@ -133,6 +134,7 @@ c_file('hal/chars.c', "/* \xc3\xa4 */\nint a; \n\tint b;\n/* TO" . "DO */\n#if 1
            . '/*' . 'x' x 97 . "*/\n/* The " . "same. */\n");
 c_file('hal/hal.c', "$hal\n#include \"kernel/ke/up.h\"\nvoid hal_up(void) { up(); }\n"
            . "char big[1 << 20] = { 1 };\n");
+c_file('kernel/ke/up.h', "void up(void);\nvoid down(void);\n");
 c_file('kernel/ke/up.c', "#include \"kernel/ke/up.h\"\n\nvoid up(void) { down(); }\n");
 c_file('hal/many.c', "int a;\n" x 9000);
 c_file('kernel/driver/layouts.h', "SIZE(KDPC, 65)\n");
@@ -157,7 +159,8 @@ my %says = (
     budgets => [qr/hal: 9\d{3} lines of \d+$/m, qr/the core has 9\d{3} of/],
     layouts => [qr/static assertion failed: "KDPC"/],
     symbols => [qr/hal\/hal uses up of kernel\/ke\/up$/m,
-                qr/circle: kernel\/ke\/down kernel\/ke\/up$/m],
+                qr/circle: kernel\/ke\/down kernel\/ke\/up$/m,
+                qr/kernel\/ke\/up\.h declares down of kernel\/ke\/down$/m],
     fences => [qr/after .*j/],
     size => [qr/^#   1\d{6} bytes$/m],
     contract => [qr/VP-90 has no line/, qr/VP-91: no test a\.none names it/,

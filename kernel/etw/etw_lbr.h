@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Between kernel/ke/etw*.c and kernel/etw only: last branches at events (ETW_LBR_SUPPORT). One
+/* For kernel/etw only: last branches at events (ETW_LBR_SUPPORT). One
  * session at a time has the lists of all processors. They run from the moment when options and
  * hooks are both given until the session stops. L: guard, all of these. */
 #pragma once
-#include "kernel/ke/etw_session.h"
+#include "kernel/ke/etw_stream.h"
 
 /* What the lists leave out, EVNTRACE_LBR_FLAGS; again in place of the options before.
  * STATUS_INVALID_PARAMETER: not a system logger, unknown bits, a call stack without calls or

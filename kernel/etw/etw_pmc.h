@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Between kernel/ke/etw*.c and kernel/etw only: counters at events (ETW_PMC_SUPPORT), and sampling
+/* For kernel/etw only: counters at events (ETW_PMC_SUPPORT), and sampling
  * by counters. */
 #pragma once
-#include "kernel/ke/etw_session.h"
+#include "kernel/ke/etw_stream.h"
 
 #define ETW_PMC_COUNTERS_MAX 7 /* of TRACE_HEADER_PMC_COUNTERS_MASK, three bits */
 
@@ -62,5 +62,3 @@ NTSTATUS etw_sampling_configure(const ULONG *sources, ULONG count);
 /* Starts and stops sampling for the hooks that some session has enabled. STATUS_DEVICE_BUSY:
  * nothing has changed. */
 NTSTATUS etw_sampling_update(uint32_t hooks);
-/* Sources whose interrupts are recorded; 0: none. Atomic; L: guard to write. */
-extern ULONG etw_sampled[ETW_MAX_PROFILING_SOURCES];
