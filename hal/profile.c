@@ -8,6 +8,7 @@
  *
  * Source: ntddk.h; Windows' HalStartProfileInterrupt as ReactOS describes it. */
 #include "hal/apic.h"
+#include "kernel/base/upcalls.h"
 #include "hal/profile.h"
 #include "hal/interrupt.h"
 #include "hal/owners.h"

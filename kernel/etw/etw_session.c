@@ -5,6 +5,7 @@
  * readers. Hooks read without it. A session's bits in etw_wanted are set last, when the session is
  * ready. They are cleared first; every processor then answers an IPI before the rest is freed. */
 #include "hal/clock.h"
+#include "kernel/base/upcalls.h"
 #include "hal/smp.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
@@ -23,7 +24,6 @@
 #define HOOK(hook) (1u << (hook))
 
 static struct mutex guard = MUTEX("trace sessions");
-void (*etw_stopping)(struct etw_logger *); /* L: guard */
 
 /* What each mask turns on. */
 static const struct {

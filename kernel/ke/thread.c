@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes threads. sched.c switches them, ending.c ends them, the last reference frees them. */
 #include "kernel/ke/thread.h"
+#include "kernel/base/upcalls.h"
 #include "hal/apic.h"
 #include "hal/clock.h"
 #include "kernel/base/irql.h"

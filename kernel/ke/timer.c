@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of set timers, in the order of their times. */
 #include "kernel/ke/timer.h"
+#include "kernel/base/upcalls.h"
 #include "hal/clock.h"
 #include "kernel/base/list.h"
 #include "kernel/ke/dispatcher.h"
@@ -9,9 +10,6 @@
 #include "kernel/ke/wait.h"
 
 #define NS_PER_MS 1000000ul
-
-void (*timer_dpc)(struct _KDPC *dpc);
-void (*timer_call)(struct user_timer *timer);
 
 static LIST_ENTRY timers = { &timers, &timers };
 
