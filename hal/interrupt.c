@@ -9,6 +9,7 @@
  *
  * Sources: Intel SDM vol. 3 "Generating an interrupt on overflow"; AMD APM vol. 2 "Performance
  * monitoring counters". */
+#include "kernel/base/upcalls.h"
 #include "hal/interrupt.h"
 #include "hal/machine/apic.h"
 #include "hal/machine/smp.h"
@@ -39,7 +40,6 @@ static struct notes {
 static uint32_t lvt = APIC_PMI_VECTOR; /* const once CPUs run */
 
 bool pmi_by_nmi;
-void (*pmi_rearm)(uint64_t counters);
 
 static PMIHANDLER driver_handler; /* atomic */
 

@@ -7,6 +7,7 @@
  * (sources, timer) belongs to its processor, which changes it at PROFILE_LEVEL.
  *
  * Source: ntddk.h; Windows' HalStartProfileInterrupt as ReactOS describes it. */
+#include "kernel/base/upcalls.h"
 #include "hal/interrupt.h"
 #include "hal/machine/apic.h"
 #include "hal/machine/smp.h"

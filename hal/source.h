@@ -90,9 +90,6 @@ NTSTATUS source_assign(const ULONG *sources, ULONG count, struct cpu_set among,
  * wrap (boot_wraps). */
 void source_start_assigned(void *assignment);
 extern bool pmi_by_nmi; /* in interrupt.c; const once CPUs run */
-/* In interrupt.c: re-arms those of these counters that sample. The NMI calls it. Set by
- * profile.c. */
-extern void (*pmi_rearm)(uint64_t counters);
 /* In pmc.c: whether a set counts the source. */
 bool pmc_in_use(KPROFILE_SOURCE source);
 /* In profile.c: whether somebody samples by the source. */

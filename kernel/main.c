@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The order of initialisation. */
 #include "kernel/main.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/profiling/profiling_enable.h"
 #include "hal/interrupt.h"
 #include "hal/machine/acpi.h"

@@ -3,6 +3,7 @@
  * (exception.c); those of ring 0 continue at a fix-up (x86.h, copy.c) or panic. Interrupts run at
  * the IRQL of their vector. Source: Intel SDM vol. 3 "Interrupt and exception handling". */
 #include "kernel/trap.h"
+#include "kernel/base/upcalls.h"
 #include "hal/interrupt.h"
 #include "hal/machine/apic.h"
 #include "hal/machine/smp.h"
@@ -37,10 +38,6 @@ extern const struct fixup extable_start[], extable_end[];
 
 static struct gate idt[256];
 uint64_t trap_counts[256];
-void (*trap_dpc)(void);
-void (*trap_stray_nmi)(void);
-void (*trap_tick)(const struct trap_frame *frame, uint64_t irql);
-bool (*trap_nmi_callbacks)(void);
 
 void trap_init(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The end: what is known is printed once, by the CPU that fell first; NMIs stop the others. */
 #include "kernel/base/panic.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/exit.h"
@@ -13,8 +14,6 @@
 static uint32_t dying;
 static void (*stop_others)(void); /* written at boot, as the next */
 static void (*end_machine)(unsigned exit_code) = exit_to_host;
-void (*panic_owner)(uint64_t address, char *text, size_t size);
-void (*panic_first)(const struct trap_frame *frame, uint64_t fault_address);
 
 extern char text_start[], text_end[];
 

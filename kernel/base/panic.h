@@ -11,10 +11,6 @@ void panic_init(void (*stop_others)(void), void (*end)(unsigned exit_code));
 __attribute__((noreturn)) void panic_trap(const struct trap_frame *frame, uint64_t fault_address);
 /* As panic, but the run fails by it, with EXIT_FAIL: an error of a driver, not of the kernel. */
 __attribute__((noreturn, format(printf, 1, 2))) void panic_fail(const char *format, ...);
-/* For ring-0 code that is not the kernel's; NULL until there is some. The first says whose an
- * address is, or nothing; the second sees an exception before it is a panic. */
-extern void (*panic_owner)(uint64_t address, char *text, size_t size);
-extern void (*panic_first)(const struct trap_frame *frame, uint64_t fault_address);
 /* From NMI: does not return once some CPU panicked. */
 void panic_stop_if_dying(void);
 /* The function of ours at or before an address, "?" if there is none, and how far it is. */

@@ -3,6 +3,7 @@
  * interrupts on. queue_lock guards the queues; timers are the dispatcher lock's. Sources: the
  * Windows driver documentation. */
 #include "hal/machine/apic.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

@@ -34,8 +34,6 @@ NTSTATUS driver_start(struct driver *driver);
 /* Calls DriverUnload in a system thread if `started`, names on one line each what the driver leaves
  * behind, and unloads it. False: it left something, and stays in memory. */
 bool driver_stop(struct driver *driver, bool started);
-/* How the two above wait for their thread; NULL: by sched_wait. */
-extern void (*driver_wait)(struct object *object);
 
 /* A free slot of the table; NULL: all are taken. driver_take_slot gives the driver the range of
  * addresses of its slot. */

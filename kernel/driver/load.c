@@ -2,6 +2,7 @@
 /* Drivers come and go at PASSIVE_LEVEL, one at a time, by one thread. A driver's pages are the
  * kernel's in a range of their own: code is not writable there, data not executable. */
 #include "kernel/base/assert.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/panic.h"
 #include "kernel/base/print.h"
@@ -211,8 +212,6 @@ static void run_routine(void *argument)
         r->status = o->DriverInit(o, &r->driver->registry);
     driver_leave(&call);
 }
-
-void (*driver_wait)(struct object *object);
 
 static NTSTATUS run_in_thread(struct driver *driver, bool unload)
 {

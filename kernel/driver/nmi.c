@@ -3,6 +3,7 @@
  * the removal of a routine waits until no processor runs one. Source: the Windows driver
  * documentation of KeRegisterNmiCallback. */
 #include "kernel/base/irql.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"

@@ -3,6 +3,7 @@
  * under notify_lock and read without it; the removal of a routine waits until no processor runs
  * it. Source: the Windows driver documentation. */
 #include "kernel/base/assert.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"

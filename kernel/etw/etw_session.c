@@ -6,6 +6,7 @@
  * ready. They are cleared first; every processor then answers an IPI before the rest is freed. */
 #include "hal/machine/clock.h"
 #include "hal/machine/smp.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
@@ -23,7 +24,6 @@
 #define HOOK(hook) (1u << (hook))
 
 static struct mutex guard = MUTEX("trace sessions");
-void (*etw_stopping)(struct etw_logger *); /* L: guard */
 
 /* What each mask turns on. */
 static const struct {

@@ -13,8 +13,6 @@ struct etw_logger *etw_find_name(const char *name);
 NTSTATUS etw_start(const char *name, const WMI_LOGGER_INFORMATION *info,
                    struct etw_logger **started);
 void etw_stop(struct etw_logger *logger);
-/* Called before a session stops, if it is set: by log_file.c. */
-extern void (*etw_stopping)(struct etw_logger *logger);
 void etw_flush(struct etw_logger *logger);
 /* STATUS_NOT_SUPPORTED, STATUS_DEVICE_BUSY: a source that the masks enable cannot be sampled;
  * nothing has changed. */

@@ -2,6 +2,7 @@
 /* Sessions with a log file. There are no files here: the host, if it listens, makes the .etl of
  * what stream.c sends. All that is known when the session stops stands at the stream's end. */
 #include "kernel/base/print.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/etw/etw_session.h"
 #include "hal/sources.h"
 #include "kernel/base/string.h"

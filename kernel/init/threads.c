@@ -2,6 +2,7 @@
 /* Where each thread of a program that hangs is, and what it waits for. Somebody asks by an NMI that
  * nobody claims: by the button of a machine, or tests/tools/judge before it gives up. */
 #include "kernel/init/threads.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/driver/driver.h"

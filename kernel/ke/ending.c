@@ -2,6 +2,7 @@
 /* How threads and processes end. PASSIVE_LEVEL, unless thread.h says otherwise. */
 #include "hal/machine/apic.h"
 #include "hal/machine/clock.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
@@ -13,9 +14,6 @@
 #include "kernel/ke/timer.h"
 
 #define STACK_TO_END 6144 /* bytes that the end of a thread may need */
-
-void (*thread_notify)(struct thread *thread, bool create);
-void (*thread_ended)(struct thread *thread);
 
 void thread_exit(NTSTATUS status)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/ke/mutex.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/list.h"
 #include "kernel/base/print.h"

@@ -3,6 +3,7 @@
  * DISPATCH_LEVEL. */
 #include "kernel/ke/process.h"
 #include "hal/machine/clock.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
@@ -12,8 +13,6 @@
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 #include "kernel/nt/nt_process.h"
-
-void (*process_ended)(const struct process *process);
 
 static void destroy_process(struct object *object)
 {
@@ -104,8 +103,6 @@ bool process_join(struct process *process, struct thread *thread)
     lock_release(&process->lock, irql);
     return open;
 }
-
-void (*process_notify_end)(struct process *process);
 
 void process_leave(struct process *process, struct thread *thread)
 {

@@ -39,8 +39,6 @@ struct process {
 /* A process without an image and without a thread; one reference for the caller. NULL without
  * memory. */
 struct process *process_create(void);
-/* Called by the last thread of a process when it ends. NULL: no call. */
-extern void (*process_notify_end)(struct process *process);
 /* Allocates the stack and TEB of a new thread in its process; false: no memory. And frees them
  * when the thread ends. */
 bool process_equip(struct process *process, struct thread *thread);
@@ -59,6 +57,3 @@ NTSTATUS process_fault(uint64_t address);
 /* Writes memory of a process of which no thread runs yet, or that none of them uses. False if any
  * byte is not mapped. */
 bool process_write(struct process *process, uint64_t to, const void *from, size_t size);
-
-/* Set at boot: called by the last thread of a process when it ends, at PASSIVE_LEVEL. */
-extern void (*process_ended)(const struct process *process);

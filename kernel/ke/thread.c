@@ -3,6 +3,7 @@
 #include "kernel/ke/thread.h"
 #include "hal/machine/apic.h"
 #include "hal/machine/clock.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"

@@ -88,9 +88,6 @@ struct thread *thread_create(const char *name, void (*start)(void *), void *argu
                              struct cpu_set affinity);
 /* From here on the current thread has SSE registers of its own, as drivers' code needs them. */
 void thread_use_fpu(void);
-/* Called when a thread begins, by the thread that made it, and when it ends, by itself. NULL: no
- * call. */
-extern void (*thread_notify)(struct thread *thread, bool create);
 /* Makes a kernel thread for a driver's code. */
 struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument,
                                     struct cpu_set affinity);
@@ -138,6 +135,3 @@ void living_remove(struct thread *thread);
 uint64_t thread_cycles(const struct thread *thread, uint64_t *ended_ns);
 /* The living thread with the smallest id above this one, with a reference; NULL: none. */
 struct thread *thread_after(unsigned id);
-
-/* Set at boot: called by each thread that ends, at PASSIVE_LEVEL. */
-extern void (*thread_ended)(struct thread *thread);

@@ -2,6 +2,7 @@
 /* The list of set timers, in the order of their times. */
 #include "kernel/ke/timer.h"
 #include "hal/machine/clock.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/list.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/sched.h"
@@ -9,9 +10,6 @@
 #include "kernel/ke/wait.h"
 
 #define NS_PER_MS 1000000ul
-
-void (*timer_dpc)(struct _KDPC *dpc);
-void (*timer_call)(struct user_timer *timer);
 
 static LIST_ENTRY timers = { &timers, &timers };
 

@@ -32,8 +32,3 @@ const KTIMER *timer_next(const KTIMER *timer);
 void timer_part(struct user_timer *timer);
 /* Cancels the timers whose calls are the thread's, which ends. */
 void timer_thread_ends(struct thread *thread);
-
-/* Called at DISPATCH_LEVEL when a timer with a DPC, or one of ring 3 with a thread, expires. Set by
- * the files that set such timers. */
-extern void (*timer_dpc)(struct _KDPC *dpc);
-extern void (*timer_call)(struct user_timer *timer);

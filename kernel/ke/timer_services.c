@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The services for timers. Statuses: synchronization.h. */
 #include "hal/machine/clock.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/list.h"
 #include "kernel/ke/caller.h"

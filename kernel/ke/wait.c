@@ -4,6 +4,7 @@
  * thread has been switched out. */
 #include "kernel/ke/wait.h"
 #include "hal/machine/clock.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
 #include "kernel/ke/dispatcher.h"
@@ -14,8 +15,6 @@
 static LIST_ENTRY sleepers = { &sleepers, &sleepers };
 uint64_t wait_first_ns = WAIT_FOREVER;
 static uint64_t first_timer_ns = WAIT_FOREVER; /* L: dispatcher lock */
-
-void (*wait_killed)(void);
 
 /* --- What a wait takes. --- */
 

@@ -55,10 +55,6 @@ void wait_while_suspended(void);
  * check that soon. */
 void wait_interrupt(struct thread *thread);
 
-/* At boot: ends the current thread if it must end (thread_must_end). Called before a wait and after
- * a mutex. */
-extern void (*wait_killed)(void);
-
 /* Waits until the object is signaled or clock_ns reaches wake_ns. NULL: waits for the time only.
  * For kernel threads. */
 NTSTATUS sched_wait(struct object *object, uint64_t wake_ns, KWAIT_REASON reason);

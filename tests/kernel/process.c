@@ -2,6 +2,7 @@
 /* How processes and threads end, with kernel threads that join a process of their own; and the
  * places of a thread's APCs. */
 #include "kernel/ke/process.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/suspend.h"
 #include "kernel/mm/vm.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, locks, IPIs and time, from ring 0. */
 #include "hal/machine/apic.h"
+#include "kernel/base/upcalls.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What comes at each instruction of a window: an NMI, an interrupt that switches threads. */
 #include "hal/interrupt.h"
+#include "kernel/base/upcalls.h"
 #include "hal/owners.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/vectors.h"

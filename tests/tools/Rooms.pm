@@ -145,6 +145,33 @@ sub misplaced
     return @wrong;
 }
 
+# Calls upward by pointers: kernel/base/upcalls.h has each that other files can set, and says who
+# does.
+our $UPCALLS = 'kernel/base/upcalls';
+
+sub upcall_faults
+{
+    my (%said, @wrong);
+    my $header = join '', Text::lines("$UPCALLS.h");
+    while ($header =~ m{/\*(.*?)\*/((?:\nextern [^;]*;)+)}gs) {
+        my ($by, $pointers) = ($1, $2);
+        my ($file) = $by =~ /Set by(?:\s|\*)+(\S+\w)/;
+        $said{$_} = $file // '' for $pointers =~ /\(\*(\w+)\)/g;
+    }
+    for my $name (sort keys %said) {
+        my $text = join '', Text::lines($said{$name});
+        push @wrong, "$UPCALLS.h: $name is not set by $said{$name}"
+            if $text !~ /^    .*(?:\b$name = |store_n\(&$name,)/m;
+    }
+    for my $file (grep { /\.c$/ && (room_of($_) // 'tests') !~ /^tests/ } @_) {
+        next if $file eq "$UPCALLS.c";
+        push @wrong, map { "$file: $_ belongs in $UPCALLS.h" }
+            map { /^(?!static|extern|typedef)\w[\w *]*\(\*(\w+)(?:\[\w*\])?\)\(.*[;=]/ ? $1 : () }
+            Text::lines($file);
+    }
+    return (scalar keys %said, @wrong);
+}
+
 # The innermost of these folders in which a file is.
 sub innermost
 {

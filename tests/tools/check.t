@@ -244,6 +244,8 @@ sub check_symbols
     my @headers = grep { /\.h$/ && Rooms::room_of($_) && !m{^(?:tests|kernel/nt)/} } @sources;
     holds(@headers . ' headers declare what the file of their name defines, or what Rooms.pm lists',
           Rooms::misplaced(\%home, @headers));
+    my ($upcalls, @wrong) = Rooms::upcall_faults(@sources);
+    holds("$upcalls pointers carry calls upward, set by the files that upcalls.h names", @wrong);
 }
 
 # --- the image

@@ -120,7 +120,7 @@ make_tree();
 system "make -C $dir >/dev/null";
 my ($status, $all) = said(@checks);
 is($status, 0, 'a tree where all is right is taken') or diag($all);
-is(scalar(() = $all =~ /^ok/mg), @checks + 2, 'by each check');
+is(scalar(() = $all =~ /^ok/mg), @checks + 3, 'by each check');
 
 # A slip for each check; what it says.
 $icr = "mfence\njz 1f\nlfence\n1: wrmsr\nret";
@@ -135,7 +135,9 @@ c_file('hal/chars.c', "/* \xc3\xa4 */\nint a; \n\tint b;\n/* TO" . "DO */\n#if 1
 c_file('hal/hal.c', "$hal\n#include \"kernel/ke/up.h\"\nvoid hal_up(void) { up(); }\n"
            . "char big[1 << 20] = { 1 };\n");
 c_file('kernel/ke/up.h', "void up(void);\nvoid down(void);\n");
-c_file('kernel/ke/up.c', "#include \"kernel/ke/up.h\"\n\nvoid up(void) { down(); }\n");
+c_file('kernel/ke/up.c', "#include \"kernel/ke/up.h\"\n\nint (*way)(void);\n"
+           . "void up(void) { down(); }\n");
+c_file('kernel/base/upcalls.h', "/* Set by hal/hal.c. */\nextern void (*hook)(void);\n");
 c_file('hal/many.c', "int a;\n" x 9000);
 c_file('kernel/driver/layouts.h', "SIZE(KDPC, 65)\n");
 c_file("tests/hal/$_.c", "static void find(void)\n{\n}\n") for qw(one two three);
@@ -160,7 +162,8 @@ my %says = (
     layouts => [qr/static assertion failed: "KDPC"/],
     symbols => [qr/hal\/hal uses up of kernel\/ke\/up$/m,
                 qr/circle: kernel\/ke\/down kernel\/ke\/up$/m,
-                qr/kernel\/ke\/up\.h declares down of kernel\/ke\/down$/m],
+                qr/kernel\/ke\/up\.h declares down of kernel\/ke\/down$/m,
+                qr/up\.c: way belongs in/, qr/upcalls\.h: hook is not set by hal\/hal\.c$/m],
     fences => [qr/after .*j/],
     size => [qr/^#   1\d{6} bytes$/m],
     contract => [qr/VP-90 has no line/, qr/VP-91: no test a\.none names it/,
