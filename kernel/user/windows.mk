@@ -72,7 +72,7 @@ $(BUILD)/dll/imports.a: kernel/user/handlers/imports.def
 
 NATIVE := -Wl,--subsystem,native
 $(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(BUILD)/dll/imports.a
-	$(call library,KiUserExceptionDispatcher,0x10000,$(NATIVE) $(BUILD)/dll/imports.a -lmingwex)
+	$(call library,KiUserExceptionDispatcher,0x10000,$(NATIVE) $(BUILD)/dll/imports.a)
 
 $(BUILD)/kernel/image/images.asm.o: $(DLLS)
 

@@ -169,9 +169,9 @@ static int list_safely(PRINT_SAFELY *Function, PVOID Text, SIZE_T Size, SIZE_T C
     return n;
 }
 
-static int list_wide(WCHAR *Text, SIZE_T Size, const WCHAR *Format, ...)
+static int list_sized(const WCHAR *Name, PVOID Text, SIZE_T Size, const VOID *Format, ...)
 {
-    int (*print)(WCHAR *, SIZE_T, const WCHAR *, va_list) = routine(L"vswprintf_s");
+    int (*print)(PVOID, SIZE_T, const VOID *, va_list) = routine(Name);
     va_list list;
     va_start(list, Format);
     int n = print(Text, Size, Format, list);
@@ -199,15 +199,50 @@ static VOID check_text(VOID)
     IS(list_safely(routine(L"_vsnwprintf_s"), wide, 8, 7, L"%u", 7), 1);
     IS(list_safely(routine(L"_vsnprintf_s"), text, 8, 2, "%u", 789), -1);
     IS(strcmp(text, "78"), 0);
-    IS(list_wide(wide, 8, L"<%c>", 'x'), 3);
+    IS(list_sized(L"vswprintf_s", wide, 8, L"<%c>", 'x'), 3);
     IS(wcscmp(wide, L"<x>"), 0);
-    IS(list_wide(wide, 3, L"<%c>", 'x'), -1);
+    IS(list_sized(L"vswprintf_s", wide, 3, L"<%c>", 'x'), -1);
     IS(wide[0], 0);
     IS(plain(wide, L"%04x", 0xbe), 4);
     IS(wcscmp(wide, L"00be"), 0);
     CALL(VOID, RtlMoveMemory, PVOID, const VOID *, SIZE_T)(text + 1, "123456", 3);
     CALL(VOID, RtlMoveMemory, PVOID, const VOID *, SIZE_T)(text + 2, text + 1, 3);
     IS(memcmp(text, "71123", 5), 0);
+    IS(list_sized(L"vsprintf_s", text, 8, "%d-%s", 12, "ab"), 5);
+    IS(strcmp(text, "12-ab"), 0);
+    IS(list_sized(L"vsprintf_s", text, 3, "%d", 123), -1);
+    IS(text[0], 0);
+}
+
+typedef errno_t PUT_WIDE(WCHAR *, SIZE_T, const WCHAR *);
+typedef errno_t PUT_SOME_WIDE(WCHAR *, SIZE_T, const WCHAR *, SIZE_T);
+
+/* STRUNCATE, ERANGE and EINVAL are 80, 34 and 22. */
+static VOID check_strings(VOID)
+{
+    WCHAR wide[8] = L"#######", *(*part)(WCHAR *, const WCHAR *, SIZE_T) = routine(L"wcsncpy");
+    CHAR text[8] = "ab";
+    PUT_WIDE *put = routine(L"wcscpy_s");
+    PUT_SOME_WIDE *some = routine(L"wcsncpy_s"), *more = routine(L"wcsncat_s");
+    IS(part(wide, L"ab", 4) == wide && !wide[2] && !wide[3] && wide[4] == '#', 1);
+    part = routine(L"wcsncat");
+    IS(wcscmp(part(wide, L"cdef", 2), L"abcd"), 0);
+    IS(CALL(SIZE_T, wcsnlen, const WCHAR *, SIZE_T)(wide, 3), 3);
+    IS(CALL(SIZE_T, wcsspn, const WCHAR *, const WCHAR *)(wide, L"bac"), 3);
+    IS(CALL(SIZE_T, wcscspn, const WCHAR *, const WCHAR *)(wide, L"dc"), 2);
+    IS(CALL(USHORT, towupper, USHORT)('z'), 'Z');
+    IS(CALL(USHORT, towlower, USHORT)('Z'), 'z');
+    IS(put(wide, 5, L"four") | wcscmp(wide, L"four"), 0);
+    IS(put(wide, 4, L"four"), 34);
+    IS(wide[0], 0);
+    IS(some(wide, 8, L"xyz", 2) | wcscmp(wide, L"xy"), 0);
+    IS(some(NULL, 8, L"x", 1), 22);
+    IS(more(wide, 5, L"cdef", (SIZE_T)-1), 80);
+    IS(wcscmp(wide, L"xycd"), 0);
+    IS(CALL(errno_t, strncat_s, CHAR *, SIZE_T, const CHAR *, SIZE_T)(text, 8, "cdef", 2), 0);
+    IS(strcmp(text, "abcd"), 0);
+    IS(CALL(errno_t, strncat_s, CHAR *, SIZE_T, const CHAR *, SIZE_T)(text, 8, "efgh", 4), 34);
+    IS(text[0], 0);
 }
 
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
@@ -222,5 +257,6 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_identities();
     check_memory();
     check_text();
+    check_strings();
     return check_result();
 }

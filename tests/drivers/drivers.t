@@ -77,7 +77,7 @@ my %imports = (1 => 96, 2 => 105); # another processor uses lists while this one
 check("DRIVER=tests/drivers/driver_imports.c PMU=none SMP=$_", 0,
       qr/^$imports{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
 check("DRIVER=tests/drivers/driver_routines.c PMU=none SMP=$_", 0,
-      qr/^printed 1 of a list two with a prefix ab\n74 checks, 0 wrong\n# PASS/m) for 1, 2;
+      qr/^printed 1 of a list two with a prefix ab\n96 checks, 0 wrong\n# PASS/m) for 1, 2;
 my %nmis = (1 => 26, 2 => 29);
 check("DRIVER=tests/drivers/driver_nmi.c PMU=none SMP=$_", 0,
       qr/^$nmis{$_} checks, 0 wrong\n# PASS/m) for 1, 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Classes of ASCII characters. NT: no other character is a letter. */
+/* Classes of ASCII characters, for drivers, too. NT: no other character is a letter. */
 #include "msvcrt.h"
 #include <ctype.h>
 #include <wctype.h>
@@ -21,13 +21,8 @@ static int character_class(int c)
     return 0;
 }
 
-int _isctype(int c, int mask) { return character_class(c) & mask; }
-int iswctype(wint_t c, wctype_t mask) { return character_class(c) & mask; }
-int is_wctype(wint_t c, wctype_t mask) { return character_class(c) & mask; }
-
 #define IS(name, mask)                                                                             \
-    int is##name(int c) { return character_class(c) & (mask); }                                    \
-    int isw##name(wint_t c) { return character_class(c) & (mask); }
+    int is##name(int c) { return character_class(c) & (mask); }
 IS(alpha, _UPPER | _LOWER)
 IS(upper, _UPPER)
 IS(lower, _LOWER)
@@ -40,9 +35,6 @@ IS(print, _UPPER | _LOWER | _DIGIT | _PUNCT | _BLANK)
 IS(graph, _UPPER | _LOWER | _DIGIT | _PUNCT)
 IS(cntrl, _CONTROL)
 
-int iswascii(wint_t c) { return c < 0x80; }
-int __isascii(int c) { return c >= 0 && c < 0x80; }
-int __toascii(int c) { return c & 0x7f; }
 int tolower(int c) { return c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c; }
 int toupper(int c) { return c >= 'a' && c <= 'z' ? c + 'A' - 'a' : c; }
 wint_t towlower(wint_t c) { return (wint_t)tolower(c); }

@@ -2,15 +2,11 @@
 /* Numbers from and to text, and other small things of <stdlib.h>. */
 #include "msvcrt.h"
 #include <limits.h>
+#include <locale.h>
 #include <stdint.h>
 #include "kernel/user/ntdll/random.h"
 
-double __mingw_strtod(const char *text, char **end);
-double __mingw_wcstod(const wchar_t *text, wchar_t **end);
-
-/* --- From text. --- */
-
-static int digit_of(wchar_t c)
+static int digit_of(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -19,131 +15,65 @@ static int digit_of(wchar_t c)
     return 99;
 }
 
-static bool is_space(wchar_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-/* One parser for bytes and wide characters; `step` is their width. */
-struct reader {
-    const void *at;
-    unsigned step;
-};
-
-static wchar_t peek_character(const struct reader *r)
+/* The base that a text has, and what follows its 0x. */
+static const char *find_base(const char *text, int *base)
 {
-    return r->step == 1 ? *(const unsigned char *)r->at : *(const wchar_t *)r->at;
+    const bool zero = *text == '0';
+    if ((*base == 0 || *base == 16) && zero && (text[1] | 32) == 'x' && digit_of(text[2]) < 16) {
+        *base = 16;
+        return text + 2;
+    }
+    *base = *base ? *base : zero ? 8 : 10;
+    return text;
 }
 
-static void skip_character(struct reader *r) { r->at = (const char *)r->at + r->step; }
-
 /* The magnitude, at most `positive` or `negative`; beyond that ERANGE and `over`. */
-static uint64_t parse_integer(struct reader *r, int base, uint64_t positive, uint64_t negative,
-                              bool *minus, bool *over)
+static uint64_t parse_integer(const char *text, char **end, int base, uint64_t positive,
+                              uint64_t negative, bool *minus, bool *over)
 {
-    const void *start = r->at;
-    uint64_t value = 0;
-    bool any = false;
+    const char *at = text;
+    uint64_t value = 0, next;
     *minus = *over = false;
-    if (!start || base < 0 || base == 1 || base > 36) {
+    if (!text || base < 0 || base == 1 || base > 36) {
         wrong(EINVAL);
         return 0;
     }
-    while (is_space(peek_character(r)))
-        skip_character(r);
-    *minus = peek_character(r) == '-';
-    if (peek_character(r) == '-' || peek_character(r) == '+')
-        skip_character(r);
-    struct reader zero = *r;
-    if ((base == 0 || base == 16) && peek_character(r) == '0') {
-        skip_character(&zero);
-        if ((peek_character(&zero) | 32) == 'x') {
-            skip_character(&zero);
-            if (digit_of(peek_character(&zero)) < 16) {
-                *r = zero;
-                base = 16;
-            }
-        }
-        base = base ? base : 8;
-    }
-    base = base ? base : 10;
-    uint64_t limit = *minus ? negative : positive;
-    for (; digit_of(peek_character(r)) < base; skip_character(r)) {
-        uint64_t next;
-        any = true;
+    while (*at == ' ' || (*at >= '\t' && *at <= '\r'))
+        at++;
+    *minus = *at == '-';
+    at = find_base(at + (*at == '-' || *at == '+'), &base);
+    const uint64_t limit = *minus ? negative : positive;
+    const char *first = at;
+    for (; digit_of(*at) < base; at++) {
         *over |= __builtin_mul_overflow(value, (unsigned)base, &next) ||
-                 __builtin_add_overflow(next, (unsigned)digit_of(peek_character(r)), &next) ||
-                 next > limit;
+                 __builtin_add_overflow(next, (unsigned)digit_of(*at), &next) || next > limit;
         value = *over ? limit : next;
     }
-    if (!any)
-        r->at = start;
+    if (end)
+        *end = (char *)(at == first ? text : at);
     if (*over)
         errno = ERANGE;
     return value;
 }
 
-static int64_t to_signed(struct reader *r, int base, int64_t least, int64_t most)
-{
-    bool minus, over;
-    uint64_t value = parse_integer(r, base, (uint64_t)most, -(uint64_t)least, &minus, &over);
-    return (int64_t)(minus ? -value : value);
-}
-
-static uint64_t to_unsigned(struct reader *r, int base, uint64_t most)
-{
-    bool minus, over;
-    uint64_t value = parse_integer(r, base, most, most, &minus, &over);
-    return over ? most : minus ? -value : value;
-}
-
-/* The four integer types, for both widths of characters. */
-#define NUMBERS(type, narrow_name, wide_name, call)                                                \
-    type narrow_name(const char *text, char **end, int base)                                       \
+#define NUMBER(type, name, most, negative, sum)                                                    \
+    type name(const char *text, char **end, int base)                                              \
     {                                                                                              \
-        struct reader r = { text, 1 };                                                             \
-        type value = (type)(call);                                                                 \
-        if (end)                                                                                   \
-            *end = (char *)r.at;                                                                   \
-        return value;                                                                              \
-    }                                                                                              \
-    type wide_name(const wchar_t *text, wchar_t **end, int base)                                   \
-    {                                                                                              \
-        struct reader r = { text, sizeof *text };                                                  \
-        type value = (type)(call);                                                                 \
-        if (end)                                                                                   \
-            *end = (wchar_t *)r.at;                                                                \
-        return value;                                                                              \
+        bool minus, over;                                                                          \
+        uint64_t value = parse_integer(text, end, base, most, negative, &minus, &over);            \
+        return (type)(sum);                                                                        \
     }
-NUMBERS(long, strtol, wcstol, to_signed(&r, base, LONG_MIN, LONG_MAX))
-NUMBERS(unsigned long, strtoul, wcstoul, to_unsigned(&r, base, ULONG_MAX))
-NUMBERS(long long, _strtoi64, _wcstoi64, to_signed(&r, base, INT64_MIN, INT64_MAX))
-NUMBERS(unsigned long long, _strtoui64, _wcstoui64, to_unsigned(&r, base, UINT64_MAX))
-
+NUMBER(long, strtol, LONG_MAX, LONG_MAX + 1ull, minus ? -value : value)
+NUMBER(long long, _strtoi64, INT64_MAX, INT64_MAX + 1ull, minus ? -value : value)
+NUMBER(unsigned long, strtoul, ULONG_MAX, ULONG_MAX, minus && !over ? -value : value)
+NUMBER(unsigned long long, _strtoui64, UINT64_MAX, UINT64_MAX, minus && !over ? -value : value)
 int atoi(const char *text) { return (int)strtol(text, NULL, 10); }
-long atol(const char *text) { return strtol(text, NULL, 10); }
-long long _atoi64(const char *text) { return _strtoi64(text, NULL, 10); }
-int _wtoi(const wchar_t *text) { return (int)wcstol(text, NULL, 10); }
-long _wtol(const wchar_t *text) { return wcstol(text, NULL, 10); }
-long long _wtoi64(const wchar_t *text) { return _wcstoi64(text, NULL, 10); }
 
-#undef strtod
-#undef wcstod
-double strtod(const char *text, char **end)
+char *_ultoa(unsigned long value, char *text, int base)
 {
-    return text ? __mingw_strtod(text, end) : (wrong(EINVAL), 0);
-}
-double wcstod(const wchar_t *text, wchar_t **end)
-{
-    return text ? __mingw_wcstod(text, end) : (wrong(EINVAL), 0);
-}
-double atof(const char *text) { return strtod(text, NULL); }
-double _wtof(const wchar_t *text) { return wcstod(text, NULL); }
-
-/* --- To text. --- */
-
-static char *put_integer(uint64_t value, bool minus, char *text, int base)
-{
-    char digits[66];
+    char digits[33];
     unsigned n = sizeof digits;
-    if (!text || base < 2 || base > 36) {
+    if (base < 2 || base > 36) {
         wrong(EINVAL);
         return text;
     }
@@ -151,38 +81,19 @@ static char *put_integer(uint64_t value, bool minus, char *text, int base)
     do
         digits[--n] = "0123456789abcdefghijklmnopqrstuvwxyz"[value % (unsigned)base];
     while (value /= (unsigned)base);
-    if (minus)
-        digits[--n] = '-';
     return memcpy(text, digits + n, sizeof digits - n);
 }
 
-/* Only decimal numbers have a sign. */
-#define SIGNED_TEXT(name, type, unsigned_type)                                                     \
-    char *name(type value, char *text, int base)                                                   \
-    {                                                                                              \
-        bool minus = base == 10 && value < 0;                                                      \
-        uint64_t magnitude = minus ? -(uint64_t)value : (unsigned_type)value;                      \
-        return put_integer(magnitude, minus, text, base);                                          \
-    }
-SIGNED_TEXT(_itoa, int, unsigned)
-SIGNED_TEXT(_ltoa, long, unsigned long)
-SIGNED_TEXT(_i64toa, long long, unsigned long long)
-
-char *_ultoa(unsigned long value, char *text, int base)
+/* What mingw-w64's own functions use of mathematics. */
+double ldexp(double x, int exponent)
 {
-    return put_integer(value, false, text, base);
+    long double result = x, power = exponent;
+    asm("fscale" : "+t"(result) : "u"(power));
+    return (double)result;
 }
-
-char *_ui64toa(unsigned long long value, char *text, int base)
-{
-    return put_integer(value, false, text, base);
-}
-
-/* --- The rest. --- */
-
-void srand(unsigned seed) { thread_data()->random = seed; }
 
 /* Microsoft's generator: the output of programs depends on it. */
+void srand(unsigned seed) { thread_data()->random = seed; }
 int rand(void)
 {
     unsigned *state = &thread_data()->random;
@@ -198,40 +109,32 @@ errno_t rand_s(unsigned *random)
     return 0;
 }
 
-int abs(int n) { return n < 0 ? -n : n; }
-long labs(long n) { return n < 0 ? -n : n; }
-div_t div(int a, int b) { return (div_t){ a / b, a % b }; }
-ldiv_t ldiv(long a, long b) { return (ldiv_t){ a / b, a % b }; }
+/* --- The locale: "C", with texts in UTF-8. --- */
 
-char *getenv(const char *name)
+struct lconv *localeconv(void)
 {
-    if (!name) {
-        wrong(EINVAL);
-        return NULL;
-    }
-    size_t n = strlen(name);
-    for (char **e = _environ; e && *e; e++)
-        if (_strnicmp(*e, name, n) == 0 && (*e)[n] == '=')
-            return *e + n + 1;
-    return NULL;
+    static char empty[] = "", point[] = ".";
+    static struct lconv conventions = { .decimal_point = point,
+                                        .thousands_sep = empty,
+                                        .grouping = empty };
+    return &conventions;
 }
 
-wchar_t *_wgetenv(const wchar_t *name)
+unsigned ___lc_codepage_func(void);
+unsigned ___lc_codepage_func(void) { return CP_UTF8; }
+int ___mb_cur_max_func(void);
+int ___mb_cur_max_func(void) { return 4; }
+
+/* NT: Windows has texts. */
+char *strerror(int error)
 {
-    if (!name) {
-        wrong(EINVAL);
-        return NULL;
-    }
-    size_t n = wcslen(name);
-    for (wchar_t **e = _wenviron; e && *e; e++)
-        if (_wcsnicmp(*e, name, n) == 0 && (*e)[n] == '=')
-            return *e + n + 1;
-    return NULL;
+    static char text[24];
+    sprintf(text, "error %d", error);
+    return text;
 }
 
-/* NT: there is no command interpreter. */
-int system(const char *command)
+char *_strdup(const char *text)
 {
-    errno = ENOENT;
-    return command ? -1 : 0;
+    char *copy = malloc(strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
 }

@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* From the process's start to main, and from exit to the process's end. */
+/* The entry point; from the process's start to main, and from exit to the process's end. */
 #include "msvcrt.h"
 #include <float.h>
 #include <math.h>
 #include <signal.h>
 
 /* The headers access these through pointers. */
-#undef __argc
-#undef __argv
-#undef __wargv
 #undef _fmode
 #undef _commode
-int __argc;
-char **__argv;
-wchar_t **__wargv;
 char *_acmdln;
 wchar_t *_wcmdln;
-char **_environ;
-wchar_t **_wenviron;
 char **__initenv;
 wchar_t **__winitenv;
 int _fmode, _commode;
@@ -73,6 +65,10 @@ static char *narrow_argument(const wchar_t *wide)
     return text;
 }
 
+static int argument_count;
+static char **arguments;
+static wchar_t **wide_arguments;
+
 static void make_arguments(void)
 {
     size_t length = wcslen(_wcmdln);
@@ -81,11 +77,11 @@ static void make_arguments(void)
     char **plain = calloc(length + 2, sizeof *plain);
     if (!text || !wide || !plain)
         return;
-    __argc = split(_wcmdln, wide, text);
-    for (int i = 0; i < __argc; i++)
+    argument_count = split(_wcmdln, wide, text);
+    for (int i = 0; i < argument_count; i++)
         plain[i] = narrow_argument(wide[i]);
-    __wargv = wide;
-    __argv = plain;
+    wide_arguments = wide;
+    arguments = plain;
 }
 
 static void make_environment(void)
@@ -94,40 +90,40 @@ static void make_environment(void)
     size_t count = 0;
     for (const wchar_t *p = block; *p; p += wcslen(p) + 1)
         count++;
-    _wenviron = calloc(count + 1, sizeof *_wenviron);
-    _environ = calloc(count + 1, sizeof *_environ);
-    for (size_t i = 0; _wenviron && _environ && i < count; i++) {
-        _wenviron[i] = (wchar_t *)block;
-        _environ[i] = narrow_argument(block);
+    __winitenv = calloc(count + 1, sizeof *__winitenv);
+    __initenv = calloc(count + 1, sizeof *__initenv);
+    for (size_t i = 0; __winitenv && __initenv && i < count; i++) {
+        __winitenv[i] = (wchar_t *)block;
+        __initenv[i] = narrow_argument(block);
         block += wcslen(block) + 1;
     }
 }
 
-void startup_begin(void)
+char *getenv(const char *name)
 {
-    _wcmdln = GetCommandLineW();
-    _acmdln = GetCommandLineA();
-    make_environment();
-    make_arguments();
+    size_t n = strlen(name);
+    for (char **e = __initenv; e && *e; e++)
+        if (_strnicmp(*e, name, n) == 0 && (*e)[n] == '=')
+            return *e + n + 1;
+    return NULL;
 }
 
-int __getmainargs(int *count, char ***arguments, char ***environment, int glob, _startupinfo *info)
+int __getmainargs(int *count, char ***to, char ***environment, int glob, _startupinfo *info)
 {
     (void)glob, (void)info;
-    *count = __argc;
-    *arguments = __argv;
-    *environment = __initenv = _environ;
-    return __argv ? 0 : -1;
+    *count = argument_count;
+    *to = arguments;
+    *environment = __initenv;
+    return arguments ? 0 : -1;
 }
 
-int __wgetmainargs(int *count, wchar_t ***arguments, wchar_t ***environment, int glob,
-                   _startupinfo *info)
+int __wgetmainargs(int *count, wchar_t ***to, wchar_t ***environment, int glob, _startupinfo *info)
 {
     (void)glob, (void)info;
-    *count = __argc;
-    *arguments = __wargv;
-    *environment = __winitenv = _wenviron;
-    return __wargv ? 0 : -1;
+    *count = argument_count;
+    *to = wide_arguments;
+    *environment = __winitenv;
+    return wide_arguments ? 0 : -1;
 }
 
 void __set_app_type(int type) { (void)type; }
@@ -142,6 +138,7 @@ void _fpreset(void)
     asm volatile("fninit\n\tldmxcsr %0" : : "m"(mxcsr));
 }
 
+typedef void(__cdecl *no_arguments)(void);
 void _initterm(no_arguments *from, no_arguments *end)
 {
     for (; from < end; from++)
@@ -149,13 +146,28 @@ void _initterm(no_arguments *from, no_arguments *end)
             (*from)();
 }
 
-int _initterm_e(int(__cdecl **from)(void), int(__cdecl **end)(void))
+/* --- The numbered locks that static parts of programs take. --- */
+
+#define LOCKS 64
+static CRITICAL_SECTION locks[LOCKS];
+void _lock(int number) { EnterCriticalSection(&locks[number & (LOCKS - 1)]); }
+void _unlock(int number) { LeaveCriticalSection(&locks[number & (LOCKS - 1)]); }
+
+BOOL WINAPI entry(HINSTANCE instance, DWORD reason, LPVOID reserved);
+BOOL WINAPI entry(HINSTANCE instance, DWORD reason, LPVOID reserved)
 {
-    int result = 0;
-    for (; from < end && !result; from++)
-        if (*from)
-            result = (*from)();
-    return result;
+    (void)instance, (void)reserved;
+    if (reason == DLL_THREAD_DETACH)
+        thread_data_end();
+    if (reason != DLL_PROCESS_ATTACH)
+        return TRUE;
+    for (unsigned i = 0; i < LOCKS; i++)
+        InitializeCriticalSection(&locks[i]);
+    _wcmdln = GetCommandLineW();
+    _acmdln = GetCommandLineA();
+    make_environment();
+    make_arguments();
+    return TRUE;
 }
 
 /* --- The end. --- */
@@ -181,19 +193,6 @@ _onexit_t _onexit(_onexit_t function)
 
 int atexit(void (*function)(void)) { return _onexit((_onexit_t)(void *)function) ? 0 : -1; }
 
-/* For a library's own list. */
-_onexit_t __dllonexit(_onexit_t function, _onexit_t **begin, _onexit_t **end)
-{
-    size_t count = (size_t)(*end - *begin);
-    _onexit_t *list = realloc(*begin, (count + 1) * sizeof *list);
-    if (!list)
-        return NULL;
-    list[count] = function;
-    *begin = list;
-    *end = list + count + 1;
-    return function;
-}
-
 /* The last function first; one that it adds is called next. */
 void _cexit(void)
 {
@@ -202,13 +201,10 @@ void _cexit(void)
         _onexit_t function = exit_count ? at_exit[--exit_count] : NULL;
         _unlock(0);
         if (!function)
-            break;
+            return;
         function();
     }
-    streams_end();
 }
-
-void _c_exit(void) {}
 
 void exit(int code)
 {
@@ -218,12 +214,9 @@ void exit(int code)
 
 void _exit(int code) { ExitProcess((UINT)code); }
 
-void startup_end(void) { streams_end(); }
-
 void abort(void)
 {
     raise(SIGABRT);
-    streams_end();
     _exit(3);
 }
 
@@ -233,20 +226,8 @@ void _amsg_exit(int number)
     _exit(255);
 }
 
-void _purecall(void)
-{
-    fputs("a pure virtual function was called\n", stderr);
-    abort();
-}
-
 void _assert(const char *message, const char *file, unsigned line)
 {
     fprintf(stderr, "Assertion failed: %s, file %s, line %u\n", message, file, line);
-    abort();
-}
-
-void _wassert(const wchar_t *message, const wchar_t *file, unsigned line)
-{
-    fprintf(stderr, "Assertion failed: %ls, file %ls, line %u\n", message, file, line);
     abort();
 }

@@ -1,371 +1,199 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams: standard input, output and error. NT: there are no files; opening one fails with ENOENT,
- * and standard input is at its end. */
+/* Standard output and error. NT: nothing is buffered, whatever setvbuf says: what a program has
+ * printed is on the console when it crashes. There is no input, and no other stream. */
 #include "msvcrt.h"
+#include <fcntl.h>
+#include <io.h>
+#include <wchar.h>
 
-#define STREAMS 20 /* as many as Windows has at &__iob_func()[0]; three are open */
-#define OPEN 3
-#define ROOM 512
-#define HELD 0x1000     /* in _flag: a message is being written */
-#define BUFFERED 0x2000 /* the program asked for a buffer */
+static FILE streams[3];
+FILE *__iob_func(void) { return streams; }
+FILE *__acrt_iob_func(unsigned number) { return &streams[number]; }
 
-#undef _iob
-FILE _iob[STREAMS];
-static CRITICAL_SECTION locks[OPEN];
-static char rooms[OPEN][ROOM];
-
-FILE *__iob_func(void) { return _iob; }
-FILE *__acrt_iob_func(unsigned number) { return &_iob[number]; }
-
-static bool is_stream(FILE *stream)
+static int bad(void)
 {
-    if (!stream)
-        wrong(EINVAL);
-    return stream;
+    errno = EBADF;
+    return -1;
 }
 
-void streams_begin(void)
+int _fileno(FILE *stream)
 {
-    for (int i = 0; i < OPEN; i++) {
-        InitializeCriticalSection(&locks[i]);
-        _iob[i] = (FILE){ ._ptr = rooms[i],
-                          ._base = rooms[i],
-                          ._bufsiz = ROOM,
-                          ._file = i,
-                          ._flag = i ? _IOWRT : _IOREAD };
-    }
+    return stream >= streams && stream < streams + 3 ? (int)(stream - streams) : bad();
 }
 
-static bool is_open(const FILE *stream)
+static bool write_all(FILE *stream, const char *text, size_t size)
 {
-    return stream >= _iob && stream < _iob + OPEN && stream->_flag;
-}
-
-void stream_lock(FILE *stream)
-{
-    if (stream >= _iob && stream < _iob + OPEN)
-        EnterCriticalSection(&locks[stream - _iob]);
-}
-
-void stream_unlock(FILE *stream)
-{
-    if (stream >= _iob && stream < _iob + OPEN)
-        LeaveCriticalSection(&locks[stream - _iob]);
-}
-
-void _lock_file(FILE *stream) { stream_lock(stream); }
-void _unlock_file(FILE *stream) { stream_unlock(stream); }
-
-static int flush_stream(FILE *stream)
-{
-    DWORD left = (DWORD)(stream->_ptr - stream->_base), written;
-    stream->_ptr = stream->_base;
-    if (!left)
-        return 0;
-    HANDLE handle = GetStdHandle(stream->_file == 2 ? STD_ERROR_HANDLE : STD_OUTPUT_HANDLE);
-    if (WriteFile(handle, stream->_base, left, &written, NULL))
-        return 0;
-    stream->_flag |= _IOERR;
-    return EOF;
-}
-
-void streams_end(void)
-{
-    for (int i = 1; i < OPEN; i++)
-        flush_stream(&_iob[i]);
-}
-
-static bool put_byte(FILE *stream, char c)
-{
-    if (!is_open(stream) || !(stream->_flag & _IOWRT)) {
-        stream->_flag |= _IOERR;
-        errno = EBADF;
-        return false;
-    }
-    *stream->_ptr++ = c;
-    return stream->_ptr < stream->_base + stream->_bufsiz || flush_stream(stream) == 0;
-}
-
-static void settle(FILE *stream)
-{
-    if (is_open(stream) && stream->_flag & _IOWRT && !(stream->_flag & (HELD | BUFFERED)))
-        flush_stream(stream);
-}
-
-void stream_hold(FILE *stream)
-{
-    stream_lock(stream);
-    stream->_flag |= HELD;
-}
-
-void stream_let_go(FILE *stream)
-{
-    stream->_flag &= ~HELD;
-    settle(stream);
-    stream_unlock(stream);
-}
-
-size_t stream_write(FILE *stream, const char *text, size_t size)
-{
-    size_t done = 0;
-    if (!is_stream(stream))
-        return 0;
-    stream_lock(stream);
-    while (done < size && put_byte(stream, text[done]))
-        done++;
-    settle(stream);
-    stream_unlock(stream);
-    return done;
-}
-
-/* --- Output. --- */
-
-int fputc(int c, FILE *stream)
-{
-    char byte = (char)c;
-    return stream_write(stream, &byte, 1) ? (unsigned char)c : EOF;
-}
-
-int putc(int c, FILE *stream) { return fputc(c, stream); }
-int putchar(int c) { return fputc(c, stdout); }
-
-int fputs(const char *text, FILE *stream)
-{
-    if (!text) {
-        wrong(EINVAL);
-        return EOF;
-    }
-    size_t size = strlen(text);
-    return stream_write(stream, text, size) == size ? 0 : EOF;
-}
-
-int puts(const char *text)
-{
-    stream_hold(stdout);
-    int result = fputs(text, stdout) == EOF ? EOF : fputc('\n', stdout);
-    stream_let_go(stdout);
-    return result;
+    const int file = _fileno(stream);
+    DWORD written;
+    if (file < 1)
+        return bad() == 0;
+    return WriteFile(GetStdHandle(file == 2 ? STD_ERROR_HANDLE : STD_OUTPUT_HANDLE), text,
+                     (DWORD)size, &written, NULL);
 }
 
 size_t fwrite(const void *from, size_t size, size_t count, FILE *stream)
 {
     size_t bytes;
-    if (!size || !count)
-        return 0;
-    if (!from || __builtin_mul_overflow(size, count, &bytes)) {
+    if (__builtin_mul_overflow(size, count, &bytes) || (!from && bytes)) {
         wrong(EINVAL);
         return 0;
     }
-    return stream_write(stream, from, bytes) / size;
+    return bytes && write_all(stream, from, bytes) ? count : 0;
 }
 
-int fflush(FILE *stream)
+int fputc(int c, FILE *stream)
 {
-    int result = 0;
-    for (int i = 1; i < OPEN; i++)
-        if (!stream || stream == &_iob[i]) {
-            stream_lock(&_iob[i]);
-            result |= flush_stream(&_iob[i]);
-            stream_unlock(&_iob[i]);
-        }
-    return result;
+    const char byte = (char)c;
+    return write_all(stream, &byte, 1) ? (unsigned char)c : EOF;
 }
+int putc(int c, FILE *stream) { return fputc(c, stream); }
+int putchar(int c) { return fputc(c, stdout); }
 
+int fputs(const char *text, FILE *stream)
+{
+    return write_all(stream, text, strlen(text)) ? 0 : EOF;
+}
+int puts(const char *text) { return printf("%s\n", text) < 0 ? EOF : 0; }
+
+int fflush(FILE *stream) { return stream && _fileno(stream) < 0 ? EOF : 0; }
 int setvbuf(FILE *stream, char *buffer, int mode, size_t size)
 {
-    if (!is_stream(stream) || !is_open(stream))
-        return -1;
-    if ((mode != _IONBF && mode != _IOFBF && mode != _IOLBF) || (buffer && size > INT_MAX)) {
-        wrong(EINVAL);
-        return -1;
-    }
-    stream_lock(stream);
-    flush_stream(stream);
-    stream->_flag &= ~BUFFERED;
-    if (mode != _IONBF)
-        stream->_flag |= BUFFERED;
-    if (mode != _IONBF && buffer && size) {
-        stream->_base = stream->_ptr = buffer;
-        stream->_bufsiz = (int)size;
-    }
-    stream_unlock(stream);
-    return 0;
+    (void)buffer, (void)mode, (void)size;
+    return _fileno(stream) < 0 ? -1 : 0;
 }
 
-void setbuf(FILE *stream, char *buffer)
+/* --- Files by number. --- */
+
+int _setmode(int file, int mode)
 {
-    setvbuf(stream, buffer, buffer ? _IOFBF : _IONBF, BUFSIZ);
+    (void)mode;
+    return (unsigned)file < 3 ? _O_TEXT : bad();
+}
+int _read(int file, void *to, unsigned size)
+{
+    (void)to, (void)size;
+    return file == 0 ? 0 : bad();
+}
+int _close(int file) { return (unsigned)file < 3 ? 0 : bad(); }
+
+/* --- printf: mingw-w64's own formatting, and what it calls. --- */
+
+int __mingw_vsnprintf(char *text, size_t size, const char *format, va_list args);
+
+size_t wcrtomb(char *to, wchar_t c, mbstate_t *state)
+{
+    char bytes[8];
+    (void)state;
+    int n = WideCharToMultiByte(CP_UTF8, 0, &c, 1, bytes, sizeof bytes, NULL, NULL);
+    if (to)
+        memcpy(to, bytes, (size_t)n);
+    return (size_t)n;
 }
 
-/* --- Input: none. --- */
-
-int stream_read(FILE *stream)
+/* Of localeconv's texts, which are ASCII. */
+size_t mbrtowc(wchar_t *to, const char *from, size_t size, mbstate_t *state)
 {
-    if (!is_stream(stream))
-        return EOF;
-    if (stream->_cnt) {
-        stream->_cnt = 0;
-        return stream->_charbuf;
-    }
-    stream->_flag |= _IOEOF;
-    return EOF;
+    (void)size, (void)state;
+    *to = (wchar_t)*from;
+    return *from != 0;
 }
 
-int fgetc(FILE *stream)
-{
-    int c = stream_read(stream);
-    return c == EOF ? EOF : c & 0xff;
-}
+#define LOCAL 512
+#define POINTER ".16llX" /* %p, as Microsoft prints it */
 
-int getc(FILE *stream) { return fgetc(stream); }
-int getchar(void) { return fgetc(stdin); }
-
-int ungetc(int c, FILE *stream)
+/* Copies the format with %ls for Microsoft's %ws and POINTER for %p: to `room` if it fits,
+ * otherwise to the heap. */
+static char *translate_format(const char *format, char *room)
 {
-    if (!is_stream(stream) || c == EOF || stream->_cnt)
-        return EOF;
-    stream->_charbuf = c;
-    stream->_cnt = 1;
-    stream->_flag &= ~_IOEOF;
-    return c;
-}
-
-char *fgets(char *text, int room, FILE *stream)
-{
-    int n = 0;
-    if (!text || room <= 0 || !stream) {
+    size_t size = 1;
+    if (!format) {
         wrong(EINVAL);
         return NULL;
     }
-    for (int c; n + 1 < room && (c = fgetc(stream)) != EOF;) {
-        text[n++] = (char)c;
-        if (c == '\n')
-            break;
+    for (const char *p = format; *p; p++)
+        size += *p == 'p' ? sizeof POINTER : 1;
+    char *copy = size <= LOCAL ? room : malloc(size), *to = copy;
+    bool inside = false, point = false;
+    for (; copy && *format; format++) {
+        *to++ = inside && *format == 'w' ? 'l' : *format;
+        if (inside && *format == 'p' && !point)
+            to = strcpy(to - 1, POINTER) + strlen(POINTER);
+        point = inside && (point || *format == '.');
+        if (!inside)
+            inside = *format == '%';
+        else if (*format == '%' || strchr("diouxXeEfFgGaAcCsSpn", *format))
+            inside = false;
     }
-    text[n] = 0;
-    return n ? text : NULL;
+    if (copy)
+        *to = 0;
+    return copy;
 }
 
-char *gets(char *text)
+static int print_to(char *text, size_t size, const char *format, va_list args)
 {
-    (void)text;
-    stdin->_flag |= _IOEOF;
-    return NULL;
+    char room[LOCAL], *copy = translate_format(format, room);
+    int n = copy ? __mingw_vsnprintf(text, size, copy, args) : -1;
+    if (copy != room)
+        free(copy);
+    return n;
 }
 
-size_t fread(void *to, size_t size, size_t count, FILE *stream)
+int _vscprintf(const char *format, va_list args) { return print_to(NULL, 0, format, args); }
+int vsprintf(char *text, const char *format, va_list args)
 {
-    size_t n = 0, bytes;
-    if (!size || !count)
-        return 0;
-    if (!to || !stream || __builtin_mul_overflow(size, count, &bytes)) {
-        wrong(EINVAL);
-        return 0;
+    return print_to(text, INT_MAX, format, args);
+}
+
+/* The whole text, in `room` if it fits, otherwise on the heap; its length, or -1. */
+static int print_whole(char **whole, char *room, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int n = print_to(room, LOCAL, format, again);
+    va_end(again);
+    *whole = n < LOCAL ? room : malloc((size_t)n + 1);
+    if (*whole != room && *whole)
+        print_to(*whole, (size_t)n + 1, format, args);
+    return *whole ? n : -1;
+}
+
+/* A text is written at once. */
+int vfprintf(FILE *stream, const char *format, va_list args)
+{
+    char room[LOCAL], *whole;
+    int n = print_whole(&whole, room, format, args);
+    if (n > 0 && !write_all(stream, whole, (size_t)n))
+        n = -1;
+    if (whole != room)
+        free(whole);
+    return n;
+}
+
+/* Microsoft's: -1 if the text does not fit, and no NUL if there is no room for it. */
+int _vsnprintf(char *text, size_t size, const char *format, va_list args)
+{
+    char room[LOCAL], *whole;
+    int n = print_whole(&whole, room, format, args);
+    if (n >= 0 && text)
+        memcpy(text, whole, (size_t)n < size ? (size_t)n + 1 : size);
+    if (whole != room)
+        free(whole);
+    return !text || n < 0 || (size_t)n <= size ? n : -1;
+}
+
+int vprintf(const char *format, va_list args) { return vfprintf(stdout, format, args); }
+
+/* Functions with `...`, over those with a va_list. */
+#define OVER(name, call, ...)                                                                      \
+    int name(__VA_ARGS__, ...)                                                                     \
+    {                                                                                              \
+        va_list args;                                                                              \
+        va_start(args, format);                                                                    \
+        int result = call;                                                                         \
+        va_end(args);                                                                              \
+        return result;                                                                             \
     }
-    for (int c; n < bytes && (c = fgetc(stream)) != EOF;)
-        ((char *)to)[n++] = (char)c;
-    return n / size;
-}
-
-/* --- State. --- */
-
-int feof(FILE *stream) { return is_stream(stream) ? stream->_flag & _IOEOF : 0; }
-int ferror(FILE *stream) { return is_stream(stream) ? stream->_flag & _IOERR : 0; }
-void clearerr(FILE *stream)
-{
-    if (is_stream(stream))
-        stream->_flag &= ~(_IOEOF | _IOERR);
-}
-int _fileno(FILE *stream) { return is_stream(stream) && is_open(stream) ? stream->_file : -1; }
-
-int fclose(FILE *stream)
-{
-    if (!is_stream(stream) || !is_open(stream))
-        return EOF;
-    int result = fflush(stream);
-    stream->_flag = 0;
-    return result;
-}
-
-int _fcloseall(void) { return 0; }
-
-static int no_seek(FILE *stream)
-{
-    if (is_stream(stream))
-        errno = ESPIPE;
-    return -1;
-}
-
-int fseek(FILE *stream, long offset, int from)
-{
-    (void)offset, (void)from;
-    return no_seek(stream);
-}
-int _fseeki64(FILE *stream, long long offset, int from)
-{
-    (void)offset, (void)from;
-    return no_seek(stream);
-}
-long ftell(FILE *stream) { return no_seek(stream); }
-long long _ftelli64(FILE *stream) { return no_seek(stream); }
-int fgetpos(FILE *stream, fpos_t *position)
-{
-    (void)position;
-    return no_seek(stream);
-}
-int fsetpos(FILE *stream, const fpos_t *position)
-{
-    (void)position;
-    return no_seek(stream);
-}
-void rewind(FILE *stream) { clearerr(stream); }
-
-/* NT: there are no files, and none can be made. */
-static FILE *no_file(int mode)
-{
-    errno = mode == 'w' || mode == 'a' ? EACCES : ENOENT;
-    return NULL;
-}
-
-FILE *fopen(const char *name, const char *mode)
-{
-    (void)name;
-    return no_file(*mode);
-}
-FILE *_wfopen(const wchar_t *name, const wchar_t *mode)
-{
-    (void)name;
-    return no_file(*mode);
-}
-FILE *freopen(const char *name, const char *mode, FILE *stream)
-{
-    (void)name, (void)stream;
-    return no_file(*mode);
-}
-FILE *tmpfile(void) { return no_file('w'); }
-int remove(const char *name)
-{
-    (void)name;
-    no_file('r');
-    return -1;
-}
-int rename(const char *from, const char *to)
-{
-    (void)from, (void)to;
-    no_file('r');
-    return -1;
-}
-
-FILE *_fdopen(int file, const char *mode)
-{
-    (void)mode;
-    return file >= 0 && file < OPEN ? &_iob[file] : no_file('r');
-}
-
-void perror(const char *text)
-{
-    int error = errno;
-    if (text && *text)
-        fprintf(stderr, "%s: ", text);
-    fprintf(stderr, "%s\n", strerror(error));
-}
+OVER(printf, vfprintf(stdout, format, args), const char *format)
+OVER(fprintf, vfprintf(stream, format, args), FILE *stream, const char *format)
+OVER(sprintf, vsprintf(text, format, args), char *text, const char *format)
+OVER(_snprintf, _vsnprintf(text, size, format, args), char *text, size_t size, const char *format)

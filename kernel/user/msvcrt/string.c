@@ -4,6 +4,14 @@
 #include "msvcrt.h"
 #include <ctype.h>
 
+size_t strnlen(const char *text, size_t size)
+{
+    size_t n = 0;
+    while (n < size && text[n])
+        n++;
+    return n;
+}
+
 char *strcpy(char *to, const char *from)
 {
     memcpy(to, from, strlen(from) + 1);
@@ -48,15 +56,6 @@ int _strnicmp(const char *a, const char *b, size_t size)
 }
 
 int _stricmp(const char *a, const char *b) { return _strnicmp(a, b, SIZE_MAX); }
-int strcoll(const char *a, const char *b) { return strcmp(a, b); }
-
-size_t strxfrm(char *to, const char *from, size_t size)
-{
-    size_t n = strlen(from);
-    if (n < size)
-        memcpy(to, from, n + 1);
-    return n;
-}
 
 void *memchr(const void *from, int value, size_t size)
 {
@@ -112,10 +111,4 @@ size_t strcspn(const char *text, const char *set)
     while (text[n] && !strchr(set, text[n]))
         n++;
     return n;
-}
-
-char *strpbrk(const char *text, const char *set)
-{
-    text += strcspn(text, set);
-    return *text ? (char *)text : NULL;
 }

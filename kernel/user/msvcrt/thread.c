@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Data of each thread, and threads made by C's own functions. */
+/* Data of each thread, threads made by C's own function, signals, the clock. */
 #include "msvcrt.h"
 #include <process.h>
+#include <signal.h>
+#include <time.h>
 
 static DWORD slot = TLS_OUT_OF_INDEXES;
 
@@ -14,9 +16,9 @@ struct thread_data *thread_data(void)
         slot = TlsAlloc();
     struct thread_data *data = TlsGetValue(slot);
     if (!data) {
-        data = calloc(1, sizeof *data);
+        data = HeapAlloc(GetProcessHeap(), 0, sizeof *data);
         if (data) {
-            data->random = 1;
+            *data = (struct thread_data){ .random = 1 };
             TlsSetValue(slot, data);
         }
     }
@@ -26,20 +28,16 @@ struct thread_data *thread_data(void)
 
 void thread_data_end(void)
 {
-    struct thread_data *data = slot == TLS_OUT_OF_INDEXES ? NULL : TlsGetValue(slot);
-    if (data)
-        free(data->time);
-    free(data);
-    if (data)
-        TlsSetValue(slot, NULL);
+    if (slot == TLS_OUT_OF_INDEXES)
+        return;
+    free(TlsGetValue(slot));
+    TlsSetValue(slot, NULL);
 }
 
 int *_errno(void) { return &thread_data()->error; }
-unsigned long *__doserrno(void) { return &thread_data()->dos_error; }
 
 struct start {
     unsigned(__stdcall *routine)(void *);
-    void(__cdecl *plain)(void *);
     void *argument;
 };
 
@@ -47,88 +45,87 @@ static DWORD WINAPI begin_crt_thread(LPVOID argument)
 {
     struct start start = *(struct start *)argument;
     free(argument);
-    if (start.routine)
-        _endthreadex(start.routine(start.argument));
-    start.plain(start.argument);
-    _endthreadex(0);
+    _endthreadex(start.routine(start.argument));
     return 0;
-}
-
-static HANDLE make_crt_thread(struct start start, void *security, unsigned size, unsigned flags,
-                              unsigned *id)
-{
-    if (!start.routine && !start.plain) {
-        wrong(EINVAL);
-        return NULL;
-    }
-    struct start *argument = malloc(sizeof *argument);
-    if (!argument)
-        return NULL;
-    *argument = start;
-    HANDLE thread = CreateThread(security, size, begin_crt_thread, argument, flags, (DWORD *)id);
-    if (!thread) {
-        free(argument);
-        errno = EAGAIN;
-    }
-    return thread;
 }
 
 uintptr_t _beginthreadex(void *security, unsigned size, unsigned(__stdcall *routine)(void *),
                          void *argument, unsigned flags, unsigned *id)
 {
-    struct start start = { routine, NULL, argument };
-    return (uintptr_t)make_crt_thread(start, security, size, flags, id);
-}
-
-/* NT: the handle stays open; Windows closes it when the thread ends. */
-uintptr_t _beginthread(void(__cdecl *routine)(void *), unsigned size, void *argument)
-{
-    struct start start = { NULL, routine, argument };
-    HANDLE thread = make_crt_thread(start, NULL, size, 0, NULL);
-    return thread ? (uintptr_t)thread : (uintptr_t)-1;
+    struct start *start = routine ? malloc(sizeof *start) : NULL;
+    if (!routine)
+        wrong(EINVAL);
+    if (!start)
+        return 0;
+    *start = (struct start){ routine, argument };
+    HANDLE thread = CreateThread(security, size, begin_crt_thread, start, flags, (DWORD *)id);
+    if (!thread) {
+        free(start);
+        errno = EAGAIN;
+    }
+    return (uintptr_t)thread;
 }
 
 void _endthreadex(unsigned code) { ExitThread(code); }
-void _endthread(void) { ExitThread(0); }
 
-char *strtok(char *text, const char *set)
+/* --- Signals. --- */
+
+static __p_sig_fn_t handlers[NSIG];
+
+static bool is_signal(int number)
 {
-    char **at = &thread_data()->token;
-    return text || *at ? strtok_s(text, set, at) : NULL;
+    return number == SIGINT || number == SIGILL || number == SIGFPE || number == SIGSEGV ||
+           number == SIGTERM || number == SIGBREAK || number == SIGABRT || number == SIGABRT_COMPAT;
 }
 
-wchar_t *wcstok(wchar_t *text, const wchar_t *set)
+__p_sig_fn_t signal(int number, __p_sig_fn_t handler)
 {
-    wchar_t **at = &thread_data()->wide_token;
-    return text || *at ? wcstok_s(text, set, at) : NULL;
+    if (!is_signal(number)) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
+    __p_sig_fn_t old = handlers[number];
+    handlers[number] = handler;
+    return old;
 }
 
-static const char *message(int error)
+int raise(int number)
 {
-    static const char *const texts[] = {
-        [0] = "No error",
-        [EPERM] = "Operation not permitted",
-        [ENOENT] = "No such file or directory",
-        [EINTR] = "Interrupted function call",
-        [EIO] = "Input/output error",
-        [EBADF] = "Bad file descriptor",
-        [EAGAIN] = "Resource temporarily unavailable",
-        [ENOMEM] = "Not enough space",
-        [EACCES] = "Permission denied",
-        [EFAULT] = "Bad address",
-        [EBUSY] = "Resource device",
-        [EEXIST] = "File exists",
-        [EINVAL] = "Invalid argument",
-        [ENOSPC] = "No space left on device",
-        [ESPIPE] = "Invalid seek",
-        [EDOM] = "Domain error",
-        [ERANGE] = "Result too large",
-        [EDEADLK] = "Resource deadlock avoided",
-        [ENOSYS] = "Function not implemented",
-        [EILSEQ] = "Illegal byte sequence",
-    };
-    bool known = error >= 0 && error < (int)(sizeof texts / sizeof texts[0]) && texts[error];
-    return known ? texts[error] : "Unknown error";
+    if (!is_signal(number)) {
+        errno = EINVAL;
+        return -1;
+    }
+    __p_sig_fn_t handler = handlers[number];
+    if (handler == SIG_IGN)
+        return 0;
+    handlers[number] = SIG_DFL;
+    if (handler != SIG_DFL)
+        handler(number);
+    else if (number != SIGABRT && number != SIGABRT_COMPAT)
+        _exit(3);
+    return 0;
 }
 
-char *strerror(int error) { return strcpy(thread_data()->message, message(error)); }
+/* --- Time. --- */
+
+#define SECONDS_TO_1970 11644473600ll
+
+__time64_t _time64(__time64_t *to)
+{
+    FILETIME now;
+    GetSystemTimeAsFileTime(&now);
+    const long long units =
+        (long long)((unsigned long long)now.dwHighDateTime << 32 | now.dwLowDateTime);
+    const __time64_t seconds = units / 10000000 - SECONDS_TO_1970;
+    if (to)
+        *to = seconds;
+    return seconds;
+}
+
+clock_t clock(void)
+{
+    LARGE_INTEGER now, frequency;
+    QueryPerformanceFrequency(&frequency);
+    QueryPerformanceCounter(&now);
+    return (clock_t)(now.QuadPart * CLOCKS_PER_SEC / frequency.QuadPart);
+}

@@ -4,13 +4,15 @@
 #include <wchar.h>
 #include <wctype.h>
 
-size_t wcslen(const wchar_t *text)
+size_t wcsnlen(const wchar_t *text, size_t size)
 {
     size_t n = 0;
-    while (text[n])
+    while (n < size && text[n])
         n++;
     return n;
 }
+
+size_t wcslen(const wchar_t *text) { return wcsnlen(text, SIZE_MAX); }
 
 wchar_t *wcscpy(wchar_t *to, const wchar_t *from)
 {
@@ -51,7 +53,6 @@ int wcsncmp(const wchar_t *a, const wchar_t *b, size_t size)
 }
 
 int wcscmp(const wchar_t *a, const wchar_t *b) { return wcsncmp(a, b, SIZE_MAX); }
-int wcscoll(const wchar_t *a, const wchar_t *b) { return wcscmp(a, b); }
 
 int _wcsnicmp(const wchar_t *a, const wchar_t *b, size_t size)
 {
@@ -61,14 +62,6 @@ int _wcsnicmp(const wchar_t *a, const wchar_t *b, size_t size)
 }
 
 int _wcsicmp(const wchar_t *a, const wchar_t *b) { return _wcsnicmp(a, b, SIZE_MAX); }
-
-size_t wcsxfrm(wchar_t *to, const wchar_t *from, size_t size)
-{
-    size_t n = wcslen(from);
-    if (n < size)
-        wcscpy(to, from);
-    return n;
-}
 
 wchar_t *wcschr(const wchar_t *text, wchar_t c)
 {
@@ -115,10 +108,4 @@ size_t wcscspn(const wchar_t *text, const wchar_t *set)
     while (text[n] && !wcschr(set, text[n]))
         n++;
     return n;
-}
-
-wchar_t *wcspbrk(const wchar_t *text, const wchar_t *set)
-{
-    text += wcscspn(text, set);
-    return *text ? (wchar_t *)text : NULL;
 }

@@ -7,22 +7,19 @@
 #include <wctype.h>
 
 /* NULL: no more tokens. */
-#define TOKEN(type, p)                                                                             \
-    type *p##tok_s(type *text, const type *ends, type **at)                                        \
-    {                                                                                              \
-        if (!ends || !at || (!text && !*at)) {                                                     \
-            wrong(EINVAL);                                                                         \
-            return NULL;                                                                           \
-        }                                                                                          \
-        text = text ? text : *at;                                                                  \
-        text += p##spn(text, ends);                                                                \
-        type *end = text + p##cspn(text, ends);                                                    \
-        *at = *end ? end + 1 : end;                                                                \
-        *end = 0;                                                                                  \
-        return *text ? text : NULL;                                                                \
+char *strtok_s(char *text, const char *ends, char **at)
+{
+    if (!ends || !at || (!text && !*at)) {
+        wrong(EINVAL);
+        return NULL;
     }
-TOKEN(char, str)
-TOKEN(wchar_t, wcs)
+    text = text ? text : *at;
+    text += strspn(text, ends);
+    char *end = text + strcspn(text, ends);
+    *at = *end ? end + 1 : end;
+    *end = 0;
+    return *text ? text : NULL;
+}
 
 #define COPY(type, p)                                                                              \
     errno_t p##cpy_s(type *to, size_t room, const type *from)                                      \
@@ -81,16 +78,6 @@ COPY(wchar_t, wcs)
         for (type *at = text; *at; at++)                                                           \
             *at = (type)change((unit)*at);                                                         \
         return text;                                                                               \
-    }                                                                                              \
-    errno_t _##p##name##_s(type *text, size_t room)                                                \
-    {                                                                                              \
-        if (!text || p##nlen(text, room) == room) {                                                \
-            if (text && room)                                                                      \
-                *text = 0;                                                                         \
-            return wrong(EINVAL);                                                                  \
-        }                                                                                          \
-        _##p##name(text);                                                                          \
-        return 0;                                                                                  \
     }
 CHANGE(char, unsigned char, str, lwr, tolower)
 CHANGE(char, unsigned char, str, upr, toupper)
@@ -112,7 +99,7 @@ CHANGE(wchar_t, wchar_t, wcs, upr, towupper)
         for (type *at = text; size && *at; size--)                                                 \
             *at++ = (type)c;                                                                       \
         return text;                                                                               \
-    }                                                                                              \
-    type *_##p##set(type *text, value c) { return _##p##nset(text, c, SIZE_MAX); }
+    }
 FILL(char, int, str)
 FILL(wchar_t, wchar_t, wcs)
+char *_strset(char *text, int c) { return _strnset(text, c, SIZE_MAX); }
