@@ -19,7 +19,7 @@ use Screen;
 
 use constant {
     LOG_MAX => 60_000, # bytes, not verbose
-    LONGEST => 400,    # seconds that a machine may take on a host that is busy with others
+    LONGEST => 400,    # seconds that a machine may have
 };
 
 my $build = $ENV{BUILD} // 'build';

@@ -6,18 +6,18 @@ use strict;
 use warnings FATAL => 'all';
 no warnings 'qw';    # QEMU's options have commas
 use lib 'tests/tools';
-use List::Util qw(min max);
+use List::Util 'min';
 use File::Path qw(make_path remove_tree);
 use Test::More;
 use Time::HiRes qw(time sleep);
+use Environment;
 use Machine;
 
 use constant {
     ISO_MAX     => 5_000_000, # bytes
     FIRST_MAX   => 0.020,     # seconds from the kernel's first instruction to its first serial byte
     VERDICT_MAX => 10,        # seconds from power-on to the verdict, SeaBIOS
-    LOOP_HERE   => 0.36,      # seconds of perl_loop where that was promised
-    LONGEST     => 400,       # seconds that a machine may take on a host that is busy with others
+    LONGEST     => 400,       # seconds that a machine may have
 };
 
 my $build = $ENV{BUILD} // 'build';
@@ -37,15 +37,14 @@ sub at_most
 
 sub menu_groups
 {
-    my $tests = `BUILD=$build LIST=1 tests/tools/run`;
+    my $tests = `BUILD=$build ACCEL=tcg LIST=1 tests/tools/run`;
     my @globs = map { split /,/ } Machine::read_file('boot/grub.cfg') =~ /tests=(\S+)/g;
     return 'no groups' if !@globs;
     return map { my $regex = quotemeta s/^-|\*$//gr;
                  $tests =~ /^$regex/m ? () : "no test is called $_" } @globs;
 }
 
-# Seconds by the host's clock, gdb's protocol included. A busy host only adds: the least of three,
-# or of 20 if that is too much.
+# The least of three, or of 20 if that is too much: a busy host only adds.
 sub at_best
 {
     my ($measure) = @_;
@@ -54,33 +53,25 @@ sub at_best
     return min(@seconds);
 }
 
+# Seconds of processor time, gdb's protocol included; of a slower processor scaled.
 sub first_byte
 {
     my $machine = Machine->new("$top/first", LONGEST, @plain, '-kernel', "$build/ntpmu.bin",
                                '-append', 'tests=selfcheck.pass');
     $machine->run_to($address{_start}) or die "no start\n";
-    my $start = time;
+    my ($start, $used) = (time, $machine->used);
     $machine->run_to($address{screen_init}) or die "no screen_init\n";
-    my $seconds = time - $start;
+    my $seconds = $used ? $machine->used - $used : time - $start;
     $machine->serial ne '' or die "no byte before screen_init\n";
-    return $seconds;
-}
-
-# Processor time of a loop of Perl, in seconds.
-sub perl_loop
-{
-    my ($start, $x) = ((times)[0], 1);
-    $x = ($x * 1103515245 + 12345) & 0x7fffffff for 1 .. 10_000_000;
-    return (times)[0] - $start;
+    return $seconds / Environment::slower();
 }
 
 # By the host's clock; or, the host may be busy, the processor time that it takes and the menu's
-# three seconds. The limit was promised of a processor that needs LOOP_HERE for perl_loop: of a
-# slower one what it takes is scaled to that.
+# three seconds.
 sub power_on_to_verdict
 {
     my $children = sub { my @times = times; $times[2] + $times[3] };
-    my $loop = perl_loop();
+    my $before = Environment::slower();
     my ($start, $used_before) = (time, $children->());
     my $machine = Machine->new("$top/verdict", LONGEST, @plain, '-cdrom', $iso,
                                qw(-device isa-debug-exit,iobase=0xf4,iosize=4));
@@ -88,7 +79,7 @@ sub power_on_to_verdict
     my $status = $machine->status;
     my ($seconds, $used) = (time - $start, $children->() - $used_before);
     $machine->serial =~ /^# (?:NONE|FAIL) /m or die "no verdict, exit status $status\n";
-    my $slower = max(1, ($loop + perl_loop()) / 2 / LOOP_HERE);
+    my $slower = ($before + Environment::slower()) / 2;
     note(sprintf '%.1f s, of these %.1f s of processor time, of a processor %.2f times slower',
          $seconds, $used, $slower);
     return min($seconds, $used + 3, $used / $slower + 3);

@@ -82,13 +82,11 @@ sub choices
     return %word;
 }
 
-# Bochs; and a KVM that gives guests no PMU, as one with a PMU is the machine chosen by itself.
+# Whether there is Bochs, for its machines.
 sub is_there
 {
     my ($variables) = @_;
-    return !system 'command -v bochs >/dev/null' if $variables =~ /MACHINE=bochs/;
-    return $variables !~ /ACCEL=kvm/ || (-e '/dev/kvm'
-        && `cat /sys/module/kvm/parameters/enable_pmu 2>/dev/null` ne "Y\n");
+    return $variables !~ /MACHINE=bochs/ || !system 'command -v bochs >/dev/null';
 }
 
 my %kinds = map { $_ => 1 } qw(says never);
@@ -162,6 +160,7 @@ sub start
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', $machine->{log} or die "$machine->{log}: $!";
         open STDERR, '>&', \*STDOUT;
+        delete $ENV{ACCEL} if $machine->{variables} =~ /MACHINE=bochs/; # which knows none
         exec '/bin/sh', '-c', "$machine->{variables} exec tests/tools/run";
     }
     $running{$pid} = $machine;

@@ -16,7 +16,6 @@ use Environment;
 my ($seed, $n, $first, $build) =
     ($ENV{SEED} || 1, $ENV{N} || 12, $ENV{FIRST} || 1, $ENV{BUILD} || 'build');
 Environment::forget();
-$ENV{ACCEL} = 'tcg';
 
 use constant { GROUPS => 8, QUIRKS => 6, ALONE => 3, SEEDS => 8 };
 # Greater values are no processor's: hours pass, or nothing but the quirk runs.

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: MIT
 # A machine that tests watch: QEMU with a monitor, and with QEMU's gdb server to stop it exactly
-# where it shall be looked at. Its serial stream goes into a file. It runs under timeout(1), so that
-# nothing is left whatever happens to us.
+# where it shall be looked at. Its serial stream goes into a file. It does not outlive us, and what it
+# waits for a busy host is not its time (Watch.pm).
 package Machine;
 use strict;
 use warnings FATAL => 'all';
 use IO::Socket::UNIX;
 use POSIX 'WNOHANG';
 use Time::HiRes qw(time sleep);
+use Watch;
 
 use constant PAUSE => 0.02;    # seconds from look to look
 $SIG{PIPE} = 'IGNORE';    # of a machine that ended
 
-# The machine, stopped before its first instruction; it is killed `seconds` from now. Its files are
-# in the folder `dir`.
+# The machine, stopped before its first instruction; it ends when it has had so many seconds. Its
+# files are in the folder `dir`.
 sub new
 {
     my ($class, $dir, $seconds, @command) = @_;
-    my $self = bless { dir => $dir, end => time + $seconds }, $class;
+    my $self = bless { dir => $dir, left => $seconds, last => { time => time, used => 0 } }, $class;
     mkdir $dir;
     unlink map { "$dir/$_" } qw(serial line monitor gdb);
     my @line = ('-chardev', "socket,id=line,path=$dir/line,server=on,wait=off,logfile=$dir/serial",
@@ -26,12 +27,13 @@ sub new
     push @command, map { ('-chardev', "socket,id=$_,path=$dir/$_,server=on,wait=off") }
         qw(monitor gdb);
     push @command, qw(-mon chardev=monitor -gdb chardev:gdb -S -display none -no-reboot);
+    my $us = $$;
     $self->{pid} = fork // die "fork: $!";
     if (!$self->{pid}) {
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', "$dir/output" or die "$dir/output: $!";
         open STDERR, '>&', \*STDOUT;
-        { exec 'timeout', '-k', 5, $seconds, @command }
+        Watch::follow($us) and do { exec @command };
         POSIX::_exit(2);
     }
     $self->{monitor} = $self->attach('monitor');
@@ -42,7 +44,7 @@ sub new
 sub attach
 {
     my ($self, $name) = @_;
-    while ($self->runs && time < $self->{end}) {
+    while ($self->runs && !$self->late) {
         my $socket = IO::Socket::UNIX->new("$self->{dir}/$name");
         return $socket if $socket;
         sleep PAUSE;
@@ -67,15 +69,24 @@ sub runs
     return !defined $self->{status};
 }
 
+# Whether it has had its time.
+sub late
+{
+    my ($self) = @_;
+    my $last = $self->{last};
+    $self->{left} -= Watch::had($self->{pid}, $last) if time - $last->{time} >= Watch::LOOK;
+    return $self->{left} <= 0;
+}
+
 # What comes from the monitor or gdb's side until it looks like that; undef if that does not come.
 sub read_until
 {
     my ($self, $name, $pattern) = @_;
     my $got = '';
     while ($got !~ $pattern) {
+        return undef if $self->late;
         vec(my $bits = '', fileno $self->{$name}, 1) = 1;
-        my $left = $self->{end} - time;
-        return undef if $left <= 0 || !select $bits, undef, undef, $left;
+        select $bits, undef, undef, Watch::LOOK or next;
         sysread $self->{$name}, my $chunk, 65536 or return undef;
         $got .= $chunk;
     }
@@ -136,7 +147,7 @@ sub wait_for
 {
     my ($self, $pattern) = @_;
     while ($self->serial !~ $pattern) {
-        return $self->serial =~ $pattern if !$self->runs || time > $self->{end};
+        return $self->serial =~ $pattern if !$self->runs || $self->late;
         sleep PAUSE;
     }
     return 1;
@@ -149,13 +160,22 @@ sub serial
     return read_file("$self->{dir}/serial") =~ tr/\r//dr;
 }
 
+# The seconds of processor time that its threads have used, to the nanosecond; 0: nobody says.
+sub used
+{
+    my ($self) = @_;
+    my $ns = 0;
+    $ns += (split ' ', read_file($_))[0] // 0 for glob "/proc/$self->{pid}/task/*/schedstat";
+    return $ns / 1e9;
+}
+
 # Waits for the end; the exit status, -1 if it was killed or the time was over.
 sub status
 {
     my ($self) = @_;
-    sleep PAUSE while $self->runs;
-    my $status = $self->{status};
-    return $status & 127 || $status >> 8 == 124 ? -1 : $status >> 8;
+    sleep PAUSE while $self->runs && !$self->late;
+    my $status = $self->{status} // -1;
+    return $status < 0 || $status & 127 ? -1 : $status >> 8;
 }
 
 sub DESTROY

@@ -13,6 +13,7 @@ our @EXPORT = qw($dir $start $two $good file pretend run_it judged);
 our $dir = tempdir(CLEANUP => 1);
 my $emulator = "$dir/qemu";
 Environment::forget();
+delete $ENV{ACCEL};
 @ENV{qw(BUILD QEMU)} = ($dir, $emulator);
 
 # Streams: of a machine that ended too early, and of one where all passed.

@@ -113,7 +113,7 @@ sub browser_faults
         or return "CHROMIUM IS MISSING: nobody has seen $file; 'make deps WITH=test' installs it";
     my $words = '--headless --no-sandbox --disable-gpu --disable-dev-shm-usage '
         . "--enable-logging=stderr --dump-dom --user-data-dir=$folder/profile";
-    my $shown = `timeout 120 chromium $words 'file://$file' 2>$folder/said </dev/null`;
+    my $shown = `timeout 900 chromium $words 'file://$file' 2>$folder/said </dev/null`;
     my $status = $? >> 8;
     my ($page, $said) = map { local $/; open my $in, '<', $_ or die "$_: $!"; <$in> // '' }
         $file, "$folder/said";

@@ -6,6 +6,7 @@
 package Watch;
 use strict;
 use warnings FATAL => 'all';
+use List::Util qw(max min);
 use POSIX ();
 use Time::HiRes 'time';
 
@@ -13,7 +14,15 @@ use constant { LOOK => 0.5,         # seconds from look to look
                LAST_WORDS => 2 };   # for an answer to `asks`
 my $tick = 1 / (POSIX::sysconf(POSIX::_SC_CLK_TCK()) || 100);
 
-# A machine does not outlive us, however we end: Linux kills it (prctl, PR_SET_PDEATHSIG, SIGKILL).
+# In a child: it does not outlive its parent, however that ends, for Linux kills it (prctl,
+# PR_SET_PDEATHSIG, SIGKILL). False: it is too late.
+sub follow
+{
+    my ($parent) = @_;
+    syscall 157, 1, 9, 0, 0, 0 if `uname -sm` eq "Linux x86_64\n";
+    return getppid == $parent;
+}
+
 sub start
 {
     my ($stdin, @command) = @_;
@@ -22,8 +31,7 @@ sub start
     defined $pid or die "tests/tools/judge: cannot start $command[0]: $!\n";
     return ($pid, $stream) if $pid;
     open STDIN, '<', '/dev/null' or die "no /dev/null" if !$stdin;
-    syscall 157, 1, 9, 0, 0, 0 if `uname -sm` eq "Linux x86_64\n";
-    getppid == $us and exec { $command[0] } @command;
+    follow($us) and exec { $command[0] } @command;
     print STDERR "tests/tools/judge: cannot start $command[0]: $!\n";
     exec 'false';
 }
@@ -78,7 +86,8 @@ sub used
     return ($used, $asleep);
 }
 
-# The seconds that the emulator had since the last look, of which $last keeps when and how much.
+# The seconds that the emulator had since the last look, of which $last keeps when and how much. Of
+# a look that comes late, for the host is busy, nobody knows how long all slept.
 sub had
 {
     my ($pid, $last) = @_;
@@ -86,8 +95,8 @@ sub had
     my ($used, $asleep) = used(family($pid));
     my ($passed, $ran) = ($now - $last->{time}, ($used // 0) - $last->{used});
     @$last{qw(time used)} = ($now, $used // 0);
-    return $passed if !defined $used || $asleep || $ran > $passed;
-    return $ran < 0 ? 0 : $ran;
+    return min($passed, 2 * LOOK) if !defined $used || $asleep;
+    return max(0, min($ran, $passed));
 }
 
 # Options: seconds without progress, 0: any number; take: gets each chunk, and says whether it is
@@ -110,19 +119,20 @@ sub run
     while (!$hung) {
         $stop->() if grep { !-e "/proc/$_" } @above;
         $options->{look}->() if $options->{look};
-        if (time - $last->{time} >= LOOK) {
-            $had += had($pid, $last);
-            $hung = $options->{seconds} && $had >= $options->{seconds};
-            if ($hung && $options->{asks}) {
-                (delete $options->{asks})->();
-                ($hung, $had) = (0, $options->{seconds} - LAST_WORDS);
-            }
-        }
+        $had += had($pid, $last) if time - $last->{time} >= LOOK;
+        my $late = $options->{seconds} && $had >= $options->{seconds};
         vec(my $bits = '', fileno $stream, 1) = 1;
-        next if $hung || !select $bits, undef, undef, LOOK;
-        my $n = sysread $stream, my $chunk, 65536;
-        last if !$n;
-        $had = 0 if $options->{take}->($chunk);
+        if (select $bits, undef, undef, $late ? 0 : LOOK) { # what it printed before we looked, too
+            my $n = sysread $stream, my $chunk, 65536;
+            last if !$n;
+            ($had, $late) = (0, 0) if $options->{take}->($chunk);
+        }
+        next if !$late;
+        my $ask = delete $options->{asks};
+        $hung = !$ask;
+        next if $hung;
+        $ask->();
+        $had = $options->{seconds} - LAST_WORDS;
     }
     kill KILL => family($pid) if $hung;
     close $stream;

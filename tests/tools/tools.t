@@ -36,7 +36,7 @@ like(scalar `cat $dir/run.log`, qr/^# machine: .*\n\Q$mixed\E\z/, 'the log is wh
 sub process
 {
     my ($gone) = @_;
-    for (1 .. 200) {
+    for (1 .. 1200) {
         my $pid = -s "$dir/pid" ? `cat $dir/pid` : 0;
         return 1 if $pid && (!$gone || !kill 0, $pid);
         select undef, undef, undef, 0.1;
