@@ -123,6 +123,7 @@ include kernel/user/windows.mk
 PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent suite blocks peers cpus)
 $(BUILD)/transparent.elf: $(wildcard tests/payload/probes_*.asm)
 $(BUILD)/blocks.elf: tests/payload/sequences.h
+$(BUILD)/peers.elf: tests/harness/questions.h
 $(PAYLOADS): $(addprefix tests/payload/,guest.inc guest.h payload.ld) kernel/base/registers.inc
 $(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c
 	@mkdir -p $(@D)/tests/payload
