@@ -125,6 +125,7 @@ include kernel/user/windows.mk
 PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent suite blocks peers cpus)
 $(BUILD)/transparent.elf: $(wildcard tests/guests/probes_*.asm)
 $(BUILD)/blocks.elf: tests/guests/sequences.h
+$(BUILD)/peers.elf: tests/harness/questions.h
 $(PAYLOADS): $(addprefix tests/guests/,guest.inc guest.h payload.ld) kernel/base/registers.inc
 $(PAYLOADS): $(BUILD)/%.elf: tests/guests/%.asm tests/guests/%.c
 	@mkdir -p $(@D)/tests/guests

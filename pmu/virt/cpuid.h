@@ -8,4 +8,4 @@ struct vcpu;
 
 void virt_cpuid(struct vcpu *v);
 /* One of the virtual PMU's own leaves; false: this is none of them. */
-bool own_leaf(struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t r[4]);
+bool own_leaf(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t r[4]);

@@ -9,7 +9,7 @@
  *   +3.n  quirk n: EAX 1 if it is on; EBX ECX EDX its name; all 0 after the last
  *   +4.n  its values: EBX:EAX, EDX:ECX
  *   +5    EAX to EDX: the machine's name, zeros if it has none
- *   +6.N  makes the quirk early=N, 0: turns it off; EAX what it was
+ * A question changes nothing, whoever asks it.
  * With the quirks hyperv and kvm all this begins at 4000_0100h, after another hypervisor's leaves.
  * Source of its leaves: Hypervisor Top Level Functional Specification, "Feature and interface
  * discovery"; Linux, Documentation/virt/kvm/x86/cpuid.rst, and for leaf 4000_0010h QEMU. */
@@ -21,7 +21,7 @@
 #include "pmu/virt/vcpu.h"
 
 #define BASE 0x40000000u
-#define LAST 6u
+#define LAST 5u
 #define SECOND 0x100u /* where a second hypervisor's leaves are looked for */
 #define HYPERV_LAST 6u
 #define HYPERV_INTERFACE 0x31237648u /* "Hv#1" */
@@ -76,7 +76,7 @@ static void front_leaf(uint32_t n, uint32_t r[4])
     }
 }
 
-bool own_leaf(struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
+bool own_leaf(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
 {
     static const char signature[12] = "ntpmu-vpmu";
     const char *model = v->pmu.model->name, *machine = machine_name();
@@ -98,11 +98,6 @@ bool own_leaf(struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
     case 1: statistics_leaf(v, subleaf, r); break;
     case 2: memcpy(r, model, strlen(model)); break;
     case 5: memcpy(r, machine, strlen(machine)); break;
-    case 6:
-        r[A] = (uint32_t)virt_quirks.early;
-        virt_quirks.early = subleaf;
-        early_serialize(v);
-        break;
     default: quirk_leaf(leaf - base, subleaf, r);
     }
     return true;

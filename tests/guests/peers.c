@@ -4,6 +4,7 @@
  * without its interrupt, status, thresholds, writes, RDPMC, instructions that a hypervisor
  * emulates, what must fault. Exact where they have ranges: here a cycle is an instruction. */
 #include "kernel/base/rdpmc.h"
+#include "tests/harness/questions.h"
 #include "tests/guests/guest.h"
 
 void measured(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off);
@@ -309,6 +310,21 @@ static void together(void)
         try_wrmsr(FIXED_CONTROL, 0);
 }
 
+/* Whatever is asked, counts and answers stay. */
+static void questions_change_nothing(void)
+{
+    try_wrmsr(select_msr(0), ON | 0xc0);
+    if (control != NONE)
+        try_wrmsr(control, 1);
+    struct questions q = questions_ask(0);
+    if (control != NONE)
+        try_wrmsr(control, 0);
+    try_wrmsr(select_msr(0), 0);
+    check_that("the same answers", 0, q.answers[0] == q.answers[1]);
+    check_that("RDPMC after questions", 0, q.exact[0] == q.exact[1]);
+    check_that("RDPMC lacks nothing", 0, !q.lacking[0] && !q.lacking[1]);
+}
+
 /* What is not there: #GP by Intel, dropped by AMD. */
 static void absent(void)
 {
@@ -380,6 +396,7 @@ void payload_main(uint32_t magic, uint32_t info)
     if (control != NONE)
         together();
     absent();
+    questions_change_nothing();
     while_branches_count();
     say("peers: ");
     for (unsigned by = 1000; by; by /= 10)

@@ -58,8 +58,6 @@ uint64_t vpmu_retired(void)
     return (uint64_t)r.ebx << 32 | r.eax;
 }
 
-uint32_t vpmu_set_early(uint32_t instructions) { return cpuid(vpmu_leaf(6), instructions).eax; }
-
 /* The names are read once: each CPUID leaves the guest. */
 #define QUIRKS_MAX 64u
 static char names[QUIRKS_MAX][13]; /* "": off */

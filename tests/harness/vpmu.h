@@ -24,8 +24,6 @@ bool vpmu_steps(void);
  * has two. */
 uint64_t vpmu_quirk(const char *name);
 uint64_t vpmu_quirk_second(const char *name);
-/* From now on the quirk early is so much, on every CPU; returns what it was. */
-uint32_t vpmu_set_early(uint32_t instructions);
 /* The first counter of this CPU that firmware does not enable from time to time, whatever runs. */
 unsigned vpmu_counter(void);
 struct vpmu_accesses vpmu_accesses(void);

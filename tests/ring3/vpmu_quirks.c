@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests/vpmu/vpmu_quirks_count.c. */
+/* For tests/vpmu/vpmu_quirks_count.c and vpmu_questions.c. */
+#include "tests/harness/questions.h"
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/work.h"
 
@@ -9,6 +10,7 @@
 extern uint64_t user_quirk_counts[2];
 uint64_t user_quirk_counts[2];
 void user_quirk_traps(uint64_t selector);
+void user_questions(uint64_t argument);
 
 /* Executes as many instructions whatever the flags are. */
 static __attribute__((noinline)) uint64_t stretch(uint32_t selector, uint64_t flags)
@@ -34,5 +36,18 @@ void user_quirk_traps(uint64_t selector)
                 found < user_quirk_counts[with] ? found : user_quirk_counts[with];
         }
     }
+    ring3_disable(profile);
+}
+
+void user_questions(uint64_t argument)
+{
+    HANDLE profile = NULL;
+    if (!CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile), ERROR_SUCCESS))
+        return;
+    struct questions q = questions_ask((uint32_t)argument);
+    CHECK_EQ(q.answers[1], q.answers[0]);
+    CHECK_EQ(q.exact[1], q.exact[0]);
+    CHECK(q.lacking[0] <= argument >> 32);
+    CHECK(q.lacking[1] <= argument >> 32);
     ring3_disable(profile);
 }
