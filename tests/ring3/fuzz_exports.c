@@ -21,7 +21,6 @@ static uint8_t slots[ALL][SLOT] __attribute__((aligned(16)));
 static uint64_t results[RESULTS];
 static HANDLE handles[8];
 static CONTEXT back;
-static volatile uint64_t came_back;
 static uint64_t me;
 
 static LONG NTAPI survive(PEXCEPTION_POINTERS e)
@@ -138,19 +137,27 @@ static function *any_export(void)
     return code ? f : NULL;
 }
 
+/* RtlCaptureContext returns once more where the call fails: no local of one_call lives then. */
+static struct {
+    function *to;
+    uint64_t a[ARGUMENTS];
+    volatile bool begun;
+} call;
+
 static void one_call(void)
 {
-    uint64_t a[ARGUMENTS], before = came_back;
-    function *f = any_export();
+    const uint64_t *a = call.a;
+    call.to = any_export();
     for (unsigned i = 0; i < ARGUMENTS; i++)
-        a[i] = argument();
+        call.a[i] = argument();
     fill_slot(slots[fuzz_below(ALL)]);
-    if (!f)
-        return;
+    call.begun = !call.to;
     RtlCaptureContext(&back);
-    if (came_back++ == before)
-        results[fuzz_below(RESULTS)] =
-            f(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+    if (call.begun)
+        return;
+    call.begun = true;
+    results[fuzz_below(RESULTS)] =
+        call.to(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
 }
 
 /* From here on this process writes nothing on the console, where the tests' own lines are. */
