@@ -367,6 +367,9 @@ soak: all
 machines: all
 	$(PROVE) -v tests/host/machines.t
 
+distro:
+	@SUITE='$(SUITE)' WHAT='$(WHAT)' BUILD='$(BUILD)' tests/distro
+
 check:
 	$(PROVE) -v tests/host/check.t
 
@@ -378,7 +381,7 @@ clean:
 
 -include $(OBJ:.o=.d) $(WIN_OBJECTS:.o=.d)
 ACTIONS := usb linux suite run report compare trace bench list pmcsources debug test fuzz \
-        fuzz-guest fuzz-images quirks mutants machines soak check format clean
+        fuzz-guest fuzz-images quirks mutants machines soak distro check format clean
 .PHONY: FORCE all kernel payloads help help-all deps iso $(ACTIONS)
 
 # Each action waits for the one before it, as in "make run report"; what others need is made alone.
