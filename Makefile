@@ -6,20 +6,27 @@ ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 BUILD  := build
+$(if $(word 2,[$(CURDIR)/$(BUILD)]),$(error There is a space in $(CURDIR)/$(BUILD): \
+          make wants a folder without one))
+# Tools for x86-64, on another kind of host.
+CROSS  := $(if $(filter-out x86_64 amd64,$(shell uname -m)),x86_64-linux-gnu-)
 
 # boot/deps knows what the goals need: "make deps" installs it first, other goals stop where it is
 # missing.
 GOALS  := $(filter-out deps,$(or $(MAKECMDGOALS),all)) $(WITH) \
           $(if $(findstring .cpp,$(PROGRAM) $(DRIVER)),cpp) $(filter bochs,$(MACHINE))
 DEPS   := $(if $(filter deps,$(MAKECMDGOALS)),install $(or $(strip $(GOALS)),run),check $(GOALS))
-PROBLEM := $(shell BUILD='$(BUILD)' QEMU='$(QEMU)' boot/deps $(DEPS))
+PROBLEM := $(shell BUILD='$(BUILD)' QEMU='$(QEMU)' CROSS='$(CROSS)' WIN_CC='$(WIN_CC)' \
+          boot/deps $(DEPS))
 $(if $(PROBLEM),$(error $(PROBLEM)))
 
 # One line for each file; V=1 shows the commands.
 Q      := $(if $(V),,@)
 SAY     = $(if $(V),,@printf '%-4s %s\n' $(1) $(@:$(BUILD)/%=%);)
-CC     := gcc
-TEXT_FLAGS := -Wall -Wextra -Werror -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes
+# WERROR=-Werror is of make check: who has a newer compiler builds all the same.
+CC     := $(CROSS)gcc
+TEXT_FLAGS := $(WERROR) -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes \
+          -Wmissing-prototypes
 TRAP_UB := -fsanitize=undefined -fsanitize-undefined-trap-on-error
 # Only gcc turns loops into calls of memset and copies into REP, slow where those are counted, and
 # only gcc knows how to be told not to.
@@ -55,9 +62,10 @@ C      := $(sort $(wildcard $(FOLDERS:%=%/*.c)))
 C      := $(filter-out $(addprefix %/,$(SANITIZERS:=.c)),$(C))
 OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o) $(BUILD)/kernel/driver/code_names.o
 
-# What makes PE images: mingw-w64.
-WIN_CC := x86_64-w64-mingw32-gcc-posix
-WIN_CXX := x86_64-w64-mingw32-g++-posix
+# What makes PE images: mingw-w64, of Debian's two the one that has threads of C++.
+POSIX  := $(if $(shell command -v x86_64-w64-mingw32-gcc-posix),-posix)
+WIN_CC := x86_64-w64-mingw32-gcc$(POSIX)
+WIN_CXX := x86_64-w64-mingw32-g++$(POSIX)
 
 # What is traced where nobody says what.
 ifneq ($(filter trace,$(MAKECMDGOALS)),)
@@ -90,16 +98,18 @@ kernel: $(BUILD)/kernel.bin
 # QEMU's multiboot loader refuses ELF64 but takes a flat file by the header's addresses; GRUB and
 # gdb want the ELF.
 $(BUILD)/ntpmu.bin $(BUILD)/kernel.bin: %.bin: %.elf
-	$(call SAY,BIN)objcopy -O binary $< $@
+	$(call SAY,BIN)$(CROSS)objcopy -O binary $< $@
 
 $(BUILD)/ntpmu.elf: $(OBJ) $(BUILD)/ring3.o
 $(BUILD)/kernel.elf: $(filter-out $(BUILD)/tests/%,$(OBJ))
 $(BUILD)/ntpmu.elf $(BUILD)/kernel.elf: linker.ld
-	$(call SAY,LD)ld -n -T linker.ld --build-id=none -z noexecstack -o $@.1 $(filter %.o,$^)
-	$(Q)nm $@.1 | LC_ALL=C sort | sed -n -e '/^ffffffff........ [tT$(if $(KCSAN),dDbB)] /s/ . / /' \
+	$(call SAY,LD)$(CROSS)ld -n -T linker.ld --build-id=none -z noexecstack -o $@.1 $(filter %.o,$^)
+	$(Q)$(CROSS)nm $@.1 | LC_ALL=C sort | sed -n \
+	    -e '/^ffffffff........ [tT$(if $(KCSAN),dDbB)] /s/ . / /' \
 	    -e 's/^ffffffff\(........\) \([A-Za-z_][A-Za-z0-9_]*\)$$/.long 0x\1; .asciz "\2"/p' | \
-	    (echo '.section .symbols, "a"'; cat) | as -o $@.symbols.o -
-	$(Q)ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(filter %.o,$^) $@.symbols.o
+	    (echo '.section .symbols, "a"'; cat) | $(CROSS)as -o $@.symbols.o -
+	$(Q)$(CROSS)ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(filter %.o,$^) \
+	    $@.symbols.o
 
 # Names of bug checks and statuses, by the headers.
 CODES := kernel/driver/bugcheck.h kernel/nt/nt.h kernel/nt/nt_dispatcher.h \
@@ -109,7 +119,7 @@ $(BUILD)/kernel/driver/code_names.o: $(CODES)
 	$(call SAY,GEN)(echo '.section .rodata; .globl code_names, code_names_end; code_names:'; \
 	    sed -n -e 's/^    \([A-Z_]*\) = \(0x[0-9a-f]*\),$$/.long \2; .asciz "\1"/p' \
 	    -e 's/^#define \(STATUS_[A-Z0-9_]*\) ((NTSTATUS)\(0x.*\))$$/.long \2; .asciz "\1"/p' $^; \
-	    echo 'code_names_end:') | as -o $@ -
+	    echo 'code_names_end:') | $(CROSS)as -o $@ -
 
 # What the kernel's half of the tests knows of ring 3's: addresses, and a pointer to each test,
 # among its own.
@@ -117,38 +127,39 @@ $(BUILD)/ring3.o: $(BUILD)/dll/ring3.exe
 	$(call SAY,GEN)x86_64-w64-mingw32-nm $<.debug | sed -n \
 	    -e 's/^\([0-9a-f]*\) . \(user_[a-z0-9_]*\)$$/.globl \2; .set \2, 0x\1/p' \
 	    -e 's/^\([0-9a-f]*\) . user_test\.\([a-z0-9_.]*\)$$/.section .tests.\2, "a"; .quad 0x\1/p' | \
-	    as -o $@ -
+	    $(CROSS)as -o $@ -
 
 include kernel/user/windows.mk
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
 PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent suite blocks peers cpus)
+payloads: $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 $(BUILD)/transparent.elf: $(wildcard tests/guests/probes_*.asm)
 $(BUILD)/blocks.elf: tests/guests/sequences.h
 $(BUILD)/peers.elf: tests/harness/questions.h
 $(PAYLOADS): $(addprefix tests/guests/,guest.inc guest.h payload.ld) kernel/base/registers.inc
 $(PAYLOADS): $(BUILD)/%.elf: tests/guests/%.asm tests/guests/%.c
 	@mkdir -p $(@D)/tests/guests
-	$(call SAY,AS)nasm -f elf64 -w+all -Werror -o $(BUILD)/tests/guests/$*.asm.o tests/guests/$*.asm
+	$(call SAY,AS)nasm -f elf64 $(WERROR) -o $(BUILD)/tests/guests/$*.asm.o tests/guests/$*.asm
 	$(call SAY,CC)$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c \
 	    -o $(BUILD)/tests/guests/$*.o tests/guests/$*.c
-	$(Q)ld -n -T tests/guests/payload.ld --build-id=none -z noexecstack -o $@.64 \
+	$(Q)$(CROSS)ld -n -T tests/guests/payload.ld --build-id=none -z noexecstack -o $@.64 \
 	    $(BUILD)/tests/guests/$*.asm.o $(BUILD)/tests/guests/$*.o
-	$(Q)objcopy -O elf32-i386 --strip-debug $@.64 $@
+	$(Q)$(CROSS)objcopy -O elf32-i386 --strip-debug $@.64 $@
 
 # What a loader takes for a Linux kernel, for LINUX=.
 $(BUILD)/linux.bin: tests/guests/linux.asm
 	@mkdir -p $(@D)
-	$(call SAY,AS)nasm -f bin -w+all -Werror -o $@ $<
+	$(call SAY,AS)nasm -f bin $(WERROR) -o $@ $<
 
 # Firmware as bad as it can be, for FIRMWARE=; it starts the kernel.
 $(BUILD)/firmware.elf: $(addprefix tests/machines/firmware/,firmware.ld main.c start.asm)
 	@mkdir -p $(@D)/$(<D)
-	$(call SAY,AS)nasm -f elf32 -w+all -Werror \
+	$(call SAY,AS)nasm -f elf32 $(WERROR) \
 	    -o $(BUILD)/$(<D)/start.o $(<D)/start.asm
 	$(call SAY,CC)$(CC) -m32 -std=gnu11 -O2 -ffreestanding -fno-pic -fno-stack-protector \
 	    -mgeneral-regs-only $(TEXT_FLAGS) -c -o $(BUILD)/$(<D)/main.o $(<D)/main.c
-	$(Q)ld -m elf_i386 -T $< --build-id=none -z noexecstack -o $@ \
+	$(Q)$(CROSS)ld -m elf_i386 -T $< --build-id=none -z noexecstack -o $@ \
 	    $(BUILD)/$(<D)/start.o $(BUILD)/$(<D)/main.o
 
 # Compiled each time, as the program; of the source that is called so.
@@ -187,7 +198,7 @@ $(BUILD)/layout.inc: kernel/base/layout.h
 $(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(wildcard */*/*.inc)
 	@mkdir -p $(@D)
 	$(call SAY,AS)nasm -dKASAN_ON=$(if $(KASAN),1,0) -f elf64 -g -F dwarf \
-	    -i$(BUILD)/ -i$(BUILD)/dll/ -w+all -Werror -MD $(@:.o=.d) -o $@ $<
+	    -i$(BUILD)/ -i$(BUILD)/dll/ $(WERROR) -MD $(@:.o=.d) -o $@ $<
 
 # Routines that only drivers call, by the table.
 $(BUILD)/kernel/driver/%.o: CFLAGS += -Wno-missing-prototypes
@@ -306,7 +317,7 @@ PROVE := MAKELEVEL= MAKEFLAGS='$(MAKEOVERRIDES)' prove
 
 # What failed among those together is told again at the end.
 TOGETHER := $(wildcard $(TOGETHER:%=tests/*/%.t))
-test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
+test: all iso payloads
 	@status=0; said=$(BUILD)/together; : > $$said; $(if $(JUNIT),,\
 	{ $(PROVE) --timer -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | \
 	    tee $$said;) \
@@ -339,7 +350,7 @@ fuzz: all
 fuzz-guest:
 	@BUILD=$(BUILD) tests/guests/fuzz-guest
 
-mutants: all $(PAYLOADS)
+mutants: all payloads
 	$(PROVE) -v tests/tools/mutants.t
 
 # Rounds of the same runs on a busy host: N=10 LOAD=2.
@@ -348,6 +359,9 @@ soak: all
 
 machines: all
 	$(PROVE) -v tests/machines/machines.t
+
+distro:
+	@SUITE='$(SUITE)' WHAT='$(WHAT)' BUILD='$(BUILD)' tests/machines/distro
 
 check:
 	$(PROVE) -v tests/tools/check.t
@@ -366,8 +380,8 @@ clean:
 
 -include $(OBJ:.o=.d) $(WIN_OBJECTS:.o=.d)
 ACTIONS := usb linux suite run report compare trace bench list pmcsources debug test fuzz \
-        fuzz-guest fuzz-images quirks mutants machines soak check rooms format clean
-.PHONY: FORCE all kernel help help-all deps iso $(ACTIONS)
+        fuzz-guest fuzz-images quirks mutants machines soak distro check rooms format clean
+.PHONY: FORCE all kernel payloads help help-all deps iso $(ACTIONS)
 
 # Each action waits for the one before it, as in "make run report"; what others need is made alone.
 $(foreach action,$(filter $(ACTIONS),$(MAKECMDGOALS)),\

@@ -54,7 +54,7 @@ ap_end:
 section .text
 ap_long_mode:
     mov ebx, ebx                        ; clears the upper half
-    lgdt [boot_gdtr]
+    lgdt [rel boot_gdtr]
     mov rsp, [rbx + AP_STACK]
     xor eax, eax
     mov ds, eax

@@ -101,7 +101,7 @@ bits 64
 
 section .text
 .long_mode:
-    lgdt [boot_gdtr]
+    lgdt [rel boot_gdtr]
     xor eax, eax
     mov ds, eax
     mov es, eax

@@ -6,7 +6,7 @@
 WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -Ikernel/user/include -I. \
           -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector \
           -fno-tree-loop-distribute-patterns -fno-ident -ffile-prefix-map=$(CURDIR)=. \
-          -mstringop-strategy=loop -Wall -Wextra -Werror -Wshadow
+          -mstringop-strategy=loop -Wall -Wextra $(WERROR) -Wshadow
 DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe \
           hal.dll handlers.sys)
 
@@ -83,7 +83,7 @@ RING3_OBJ := $(RING3_C:%.c=$(BUILD)/dll/%.o) \
 $(RING3_OBJ): WIN_DEFINES := -Itests/ring3/include -fno-strict-aliasing -Wno-format
 $(BUILD)/dll/%.asm.o: %.asm
 	@mkdir -p $(@D)
-	$(call SAY,AS)nasm -f win64 -w+all -Werror -MD $(@:.o=.d) -o $@ $<
+	$(call SAY,AS)nasm -f win64 $(WERROR) -MD $(@:.o=.d) -o $@ $<
 
 RING3_DLLS := $(addprefix $(BUILD)/dll/,kernel32.dll advapi32.dll ntdll.dll)
 $(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)

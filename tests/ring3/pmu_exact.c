@@ -8,7 +8,7 @@
 
 void user_exact_steps(uint64_t selector);
 void user_exact_long(uint64_t what);
-void user_exact_hundred(uint64_t unused);
+void user_exact_loop(uint64_t unused);
 extern uint64_t user_exact_counted;
 uint64_t user_exact_counted;
 
@@ -62,10 +62,10 @@ void user_exact_long(uint64_t what)
     ring3_disable(profile);
 }
 
-void user_exact_hundred(uint64_t unused)
+void user_exact_loop(uint64_t unused)
 {
     (void)unused;
-    for (unsigned i = 0; i < 100; i++)
+    for (unsigned i = 0; i < 1000; i++)
         work_1000();
 }
 

@@ -5,6 +5,6 @@
 
 #define USER_STEPS_AROUND 5u /* trapped around the stretch: CALL, RET, PUSHFQ, AND, POPFQ */
 extern uint64_t user_exact_counted;
-extern void user_exact_steps(void);   /* counts work_1000, then runs it with TF set */
-extern void user_exact_long(void);    /* counts long stretches */
-extern void user_exact_hundred(void); /* executes a hundred thousand, and reads no counter */
+extern void user_exact_steps(void); /* counts work_1000, then runs it with TF set */
+extern void user_exact_long(void);  /* counts long stretches */
+extern void user_exact_loop(void);  /* executes a million instructions, and reads no counter */

@@ -181,5 +181,10 @@ against('an operation less', 1, qr/^# GROWN gone: not measured$/m,
         sub { $_[1]{gone} = [1, 0, 0, 0] });
 against('one that is new', 1, qr/^# GROWN $sample: not in /m, sub { delete $_[1]{$sample} });
 against('by another compiler', 0, qr/^# \S+ is of another compiler, cc 1: /m,
-        sub { $_[0]{compiler} = 'cc 1'; $_[1]{'a counter freed'}[0] -= 40 });
+        sub { my ($all, $of) = @_; %$all = (compiler => 'cc 1', 'amd-v2' => $of);
+              $of->{'a counter freed'}[0] -= 40 });
+against('rows of this compiler', 1, qr/^# GROWN $sample: 2 instructions before, now 3$/m,
+        sub { my ($all, $of) = @_; my $here = json("$build/bench.json")->{compiler};
+              %$all = (compiler => 'cc 1', 'amd-v2' => $of,
+                       $here => { 'amd-v2' => { $sample => [2, 1, 0, 0] } }) });
 done_testing;

@@ -141,8 +141,13 @@ sub check_functions
 sub check_format
 {
     my @formatted = grep { /\.(c|h|cpp)$/ } @sources;
-    holds(@formatted . ' files are as make format leaves them',
-          failure("clang-format --dry-run -Werror @formatted"));
+    my ($version) = (`clang-format --version` // '') =~ /version (\d+)/;
+  SKIP: {
+        skip "the layout is that of clang-format 14, here is $version", 1
+            if ($version //= 14) != 14;
+        holds(@formatted . ' files are as make format leaves them',
+              failure("clang-format --dry-run -Werror @formatted"));
+    }
 }
 
 sub check_text
@@ -362,11 +367,12 @@ sub check_mutants
 
 my $make = 'make --no-print-directory -s -j2';
 
-sub check_gcc { holds('gcc builds without a warning', failure($make)) }
+sub check_gcc { holds('gcc builds', failure($make)) }
 sub check_clang
 {
     Environment::begin("$gcc/clang", 'dll'); # mingw-w64 builds ring 3
-    holds('clang builds without a warning', failure("$make BUILD=$gcc/clang CC=clang"));
+    holds('clang builds without a warning',
+          failure("$make BUILD=$gcc/clang CC=clang WERROR=-Werror"));
 }
 
 sub check_cppcheck
@@ -411,9 +417,11 @@ sub check_repro
 {
     my $copy = "$out/another/folder";
     my $all = 'Makefile linker.ld boot kernel hal pmu tests';
-    my @wrong = failure("mkdir -p $copy && cp -r $all $copy && $make -C $copy");
+    my @wrong = failure("mkdir -p $copy && cp -r $all $copy && "
+                        . "$make -C $copy WERROR=-Werror all payloads");
     my $same = !@wrong && !system "cmp $gcc/ntpmu.bin $copy/build/ntpmu.bin";
-    holds('two builds in two folders give the same bytes', @wrong,
+    holds('gcc, mingw-w64 and nasm build in another folder without a warning, and give the same '
+              . 'bytes', @wrong,
           $same || @wrong ? () : 'ntpmu.bin differs');
 }
 

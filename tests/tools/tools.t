@@ -110,31 +110,53 @@ is(Mutants::changed($lock, $source), $source =~ s/lock_acquire\(at\)/irql_raise(
        =~ s/lock_release\(at, irql\)/irql_lower(irql)/r, 'a lock and its releases go together');
 
 
-# A host with these commands, and what its apt-get does: the one line of boot/deps.
+# A host with these commands, and what its apt-get, or another manager of packages, does: the one
+# line of boot/deps.
 sub deps
 {
-    my ($what, $user, $apt, $sudo) = @_;
+    my ($what, $user, $apt, $sudo, $manager) = @_;
     system "rm -rf $dir/host; mkdir $dir/host";
     symlink "/usr/bin/$_", "$dir/host/$_" for qw(cut df grep head mkdir mktemp rm sort tee env);
     file("$dir/host/id", "#!/bin/sh\necho $user\n", 0755);
     file("$dir/host/dpkg-query", "#!/bin/sh\n", 0755);
-    file("$dir/host/apt-get", "#!/bin/sh\n$apt\n", 0755) if $apt;
+    file("$dir/host/" . ($manager // 'apt-get'), "#!/bin/sh\n$apt\n", 0755) if $apt;
     file("$dir/host/sudo", "#!/bin/sh\nexec \"\$@\"\n", 0755) if $sudo;
-    return scalar `PATH=$dir/host QEMU= BUILD=$dir boot/deps $what 2>/dev/null`;
+    return scalar `PATH=$dir/host QEMU= WIN_CC= BUILD=$dir boot/deps $what 2>/dev/null`;
 }
 
-like(deps('check run', 0), qr/\Arun needs gcc .* qemu-system-x86: make deps WITH=run .*\n\z/,
+like(deps('check run', 0),
+     qr/\Arun needs binutils gcc .* qemu-system-x86: make deps WITH=run .*\n\z/,
      'what is missing, and what installs it');
 unlike(deps('check run', 0), qr/bochs|gdb|clang|xorriso/, 'a run needs no tools of others');
-like(deps('check dlls', 0), qr/\Adlls needs .*libwine: make deps WITH=dlls /, 'libraries of Wine');
+like(deps('check dlls', 0), qr/\Adlls needs .*libwine .*: make deps WITH=dlls /,
+     'libraries of Wine');
 is(deps('check clean help', 0), '', 'what needs no tool stops for none');
-like(deps('install run', 0), qr/\AThere is no apt-get here: .*nasm.*\n\z/, 'no apt-get');
+like(deps('install run', 0), qr/\AThere is no apt-get, dnf or pacman here: .*nasm.*\n\z/,
+     'no apt-get');
 like(deps('install run', 1000, 'exit 1'), qr/\AThere is no sudo here: as root, apt-get .*\n\z/,
      'no sudo');
 like(deps('install run', 1000, 'echo E: Unable to locate package gcc; exit 100', 1),
      qr/\A.*did not install .*Unable to locate.*: install it by hand.*\n\z/, 'no package');
 like(deps('install run', 0, 'echo "E: You don\'t have enough free space in /."; exit 100'),
      qr/\A.*the disk is full.*\n\z/, 'a full disk');
+like(deps('check run iso', 0, ':', 0, 'dnf'),
+     qr/\Arun needs binutils gcc mingw64-gcc nasm perl qemu-system-x86-core: /, "Fedora's names");
+like(deps('check run', 0, ':', 0, 'pacman'),
+     qr/\Arun needs binutils gcc mingw-w64-gcc nasm perl qemu-system-x86: /, "Arch's names");
+unlike(deps('check dlls bochs', 0, ':', 0, 'pacman'), qr/libwine|bochs/,
+       'there is no such package');
+{
+    local $ENV{CROSS} = 'x86_64-linux-gnu-';
+    like(deps('check run', 0, ':'), qr/ binutils-x86-64-linux-gnu .*gcc-x86-64-linux-gnu /,
+         'a host of another architecture');
+}
+# One that apt-get has not keeps no other away.
+deps('install test', 0, 'case "$*" in *chromium*) exit 100 ;; *install*) echo "$*" >>'
+     . "$dir/installed ;; esac");
+like(scalar `cat $dir/installed`, qr/ nasm\n/, 'each alone, where all at once cannot be had');
+system "mkdir '$dir/a b'; cp Makefile '$dir/a b'";
+like(scalar `make -s -C '$dir/a b' 2>&1`, qr/\A.*There is a space in .*folder without one.*\n\z/,
+     'a path with a space');
 like(scalar `make -s BUILD=/proc/none 2>&1`, qr/\A.* BUILD=\S+ cannot be written: .*\n\z/,
      'a folder that cannot be written');
 done_testing;

@@ -122,8 +122,10 @@ WINBOOL WINAPI SetFilePointerEx(HANDLE hFile, LARGE_INTEGER liDistanceToMove,
 
 WINBOOL WINAPI SetEndOfFile(HANDLE hFile) { return no_place(hFile); }
 
-/* The console is at its end. */
-BOOL WINAPI ReadConsoleW(HANDLE hConsoleInput, LPVOID lpBuffer, DWORD nNumberOfCharsToRead,
+/* The console is at its end. The last parameter's type differs between mingw-w64 12 and 14. */
+BOOL WINAPI read_console(HANDLE hConsoleInput, LPVOID lpBuffer, DWORD nNumberOfCharsToRead,
+                         LPDWORD lpNumberOfCharsRead, LPVOID pInputControl) asm("ReadConsoleW");
+BOOL WINAPI read_console(HANDLE hConsoleInput, LPVOID lpBuffer, DWORD nNumberOfCharsToRead,
                          LPDWORD lpNumberOfCharsRead, LPVOID pInputControl)
 {
     (void)lpBuffer, (void)nNumberOfCharsToRead, (void)pInputControl;

@@ -169,13 +169,17 @@ void take_exception(PEXCEPTION_RECORD record, PCONTEXT context)
     __builtin_unreachable();
 }
 
+/* RtlCaptureContext, for which mingw-w64 12 says that it returns twice. Here it does not: what it
+ * captures is unwound to a caller before anybody restores it. */
+VOID NTAPI capture_here(PCONTEXT context) asm("RtlCaptureContext");
+
 /* --- Raising. --- */
 
 /* Returns only if a handler continues the program. */
 VOID NTAPI RtlRaiseException(PEXCEPTION_RECORD ExceptionRecord)
 {
     CONTEXT context;
-    RtlCaptureContext(&context);
+    capture_here(&context);
     /* As the caller sees it. */
     DWORD64 base, frame;
     PVOID data;
@@ -224,7 +228,7 @@ VOID NTAPI RtlUnwindEx(PVOID TargetFrame, PVOID TargetIp, PEXCEPTION_RECORD Exce
     PEXCEPTION_RECORD record = ExceptionRecord ? ExceptionRecord : &own;
     struct walk w;
     (void)ContextRecord, (void)HistoryTable;
-    RtlCaptureContext(&w.context);
+    capture_here(&w.context);
     own.ExceptionAddress = (PVOID)w.context.Rip;
     record->ExceptionFlags |= EXCEPTION_UNWINDING;
     if (!TargetFrame)
