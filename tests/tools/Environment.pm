@@ -10,8 +10,8 @@ my @VARIABLES = qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIME
     QUICK QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM PROGRAM_ARGS DRIVER BENCH PAYLOAD PAYLOAD_ARGS
     PAYLOAD_MODULES LINUX INITRD CMDLINE);
 
-# Deletes the variables of make and of tests/tools/run, and these. What KVM is here is the host's affair:
-# it decides no verdict.
+# Deletes the variables of make and of tests/tools/run, and these. What KVM is here is the host's
+# affair: it decides no verdict.
 sub forget
 {
     delete @ENV{ @VARIABLES, @_ };

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A machine that tests watch: QEMU with a monitor, and with QEMU's gdb server to stop it exactly
-# where it shall be looked at. Its serial stream goes into a file. It does not outlive us, and what it
-# waits for a busy host is not its time (Watch.pm).
+# where it shall be looked at. Its serial stream goes into a file. It does not outlive us, and what
+# it waits for a busy host is not its time (Watch.pm).
 package Machine;
 use strict;
 use warnings FATAL => 'all';

@@ -95,7 +95,6 @@ our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/,
     kernel/console/screen: font framebuffer
     kernel/driver/driver: call counters dpc exceptions ke load nmi notify pool ps
     kernel/driver/io: driver names strings transfer
-    kernel/driver/request: io
     kernel/etw/stream: log_file
     kernel/init/init: tests/harness/runner
     kernel/ke/etw: etw_hooks kernel/etw/etw_class kernel/etw/etw_control

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks of guest code that the virtual PMU executes itself, on the host, with sanitizers: blocks
  * SEED COUNT. Random code of ring 3 runs once by pmu/virt/blocks, up to an instruction that must
- * be stepped, and then as many instructions by the host's processor alone (tests/guests/fuzz/native.c),
- * where the pages have the guest's own addresses: registers, flags, RIP and memory are the same,
- * and the counters and the list of branches what they are when each instruction is decoded and
- * counted for itself. Whether they are is the same on every host: code is not compared where the
- * host's ring 3 cannot go on, with an RSP that is not canonical, or where an emulator below the
- * host is free: BT and its like leave flags that depend on the instruction before, unless that is
- * CMC, which code.c puts there. */
+ * be stepped, and then as many instructions by the host's processor alone
+ * (tests/guests/fuzz/native.c), where the pages have the guest's own addresses: registers, flags,
+ * RIP and memory are the same, and the counters and the list of branches what they are when each
+ * instruction is decoded and counted for itself. Whether they are is the same on every host: code
+ * is not compared where the host's ring 3 cannot go on, with an RSP that is not canonical, or
+ * where an emulator below the host is free: BT and its like leave flags that depend on the
+ * instruction before, unless that is CMC, which code.c puts there. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,7 +189,7 @@ static struct instruction decoded;
 
 static bool tests_bit(void)
 {
-    return insn.map == MAP_0F && ((insn.op & 0xe7) == 0xa3 || insn.op == 0xba);
+    return insn.map == MAP_0F && ((insn.op & ~0x18u) == 0xa3 || insn.op == 0xba);
 }
 
 static bool is_canonical(uint64_t address)
