@@ -7,12 +7,11 @@
  * classes for handlers of the timer (10) and of DPGO (12) and for notifications (24) are known:
  * they are refused. On Windows the handler of class 1 replaces the kernel's; here the owners'
  * handlers are still called. */
-#include "hal/information.h"
+#include "hal/sources.h"
 #include "hal/interrupt.h"
 #include "hal/owners.h"
 #include "hal/pmc.h"
 #include "hal/profile.h"
-#include "hal/sources.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"

@@ -2,7 +2,7 @@
 /* How thread profiling uses counters that drivers own: it reads them, and under the policy
  * `isolate` starts, stops and writes them. All but hal_counters_agree: this CPU, IPI_LEVEL; changes
  * at PROFILE_LEVEL, because the interrupt pauses all counters. */
-#include "hal/isolate.h"
+#include "hal/owners.h"
 #include "hal/machine/smp.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"

@@ -11,9 +11,8 @@
  * owner has the rest, what is answered without a PMU, and which index is wrong. HC-17 to HC-26 and
  * HC-44 of tests/contract.md are our choices. Where Windows may succeed on a machine without
  * counters we answer STATUS_NOT_SUPPORTED. */
-#include "hal/isolate.h"
-#include "hal/machine/smp.h"
 #include "hal/owners.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"

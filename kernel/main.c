@@ -36,7 +36,7 @@
 #include "kernel/mm/vm.h"
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profiling_enable.h"
-#include "kernel/profiling/ring3_run.h"
+#include "kernel/ring3_run.h"
 #include "kernel/syscall.h"
 #include "kernel/trap.h"
 #include "pmu/pmu.h"

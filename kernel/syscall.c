@@ -2,7 +2,7 @@
 /* The service table, and nothing else: each service checks its own arguments. They are passed as
  * in a call of Windows, but R10 instead of RCX. */
 #include "kernel/syscall.h"
-#include "kernel/profiling/profiling_read.h"
+#include "kernel/profiling/profiling_enable.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/string.h"
@@ -19,7 +19,6 @@
 #include "kernel/mm/vm.h"
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profile.h"
-#include "kernel/profiling/profiling_enable.h"
 #include "kernel/services/services.h"
 #include "kernel/trap.h"
 

@@ -2,7 +2,7 @@
 /* What a switch needs to know of the counters: the elements configured, and under `isolate` the
  * counters themselves, which hold the running thread's own counts. Written by counter_config.c and
  * isolate.c. IPI_LEVEL. */
-#include "hal/isolate.h"
+#include "hal/owners.h"
 #include "kernel/counting/switch_counters.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"

@@ -2,7 +2,7 @@
 /* The HAL routines for drivers: which driver owns which counters, and their handlers. A handler
  * follows the drivers' calling convention and may use SSE registers, which belong to the
  * interrupted code. */
-#include "hal/information.h"
+#include "hal/sources.h"
 #include "hal/interrupt.h"
 #include "hal/owners.h"
 #include "hal/pmc.h"

@@ -10,7 +10,6 @@
  * own, too.
  * Sources: Geoff Chappell's studies; phnt. */
 #include "kernel/ke/caller.h"
-#include "hal/information.h"
 #include "hal/sources.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* KeSetHardwareCounterConfiguration and its query. config_lock (DISPATCH_LEVEL) guards all. */
 #include "kernel/profiling/counter_config.h"
-#include "hal/information.h"
-#include "hal/isolate.h"
-#include "hal/machine/smp.h"
+#include "hal/sources.h"
 #include "hal/owners.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

@@ -8,11 +8,10 @@
  * A counter is loaded with the low bits of the total, as many as it takes (31 on the oldest
  * processors). The thread's 64-bit total is the sum of differences, as in the other policy.
  * IPI_LEVEL, except join and leave. */
-#include "kernel/profiling/isolate.h"
+#include "kernel/profiling/profiling_enable.h"
 #include "kernel/counting/thread_profiling.h"
-#include "hal/isolate.h"
-#include "hal/machine/smp.h"
 #include "hal/owners.h"
+#include "hal/machine/smp.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"

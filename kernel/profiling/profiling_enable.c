@@ -2,7 +2,7 @@
 /* How a thread enables and disables its profiling: class ThreadCounterProfiling of
  * NtSetInformationThread and NtQueryInformationThread. thread_profiling.c does the work of each
  * switch. slots_lock: DISPATCH_LEVEL. */
-#include "hal/isolate.h"
+#include "hal/owners.h"
 #include "kernel/base/bits.h"
 #include "kernel/profiling/profiling_enable.h"
 #include "kernel/base/irql.h"
@@ -10,8 +10,6 @@
 #include "kernel/base/print.h"
 #include "kernel/base/window.h"
 #include "kernel/counting/switch_counters.h"
-#include "kernel/profiling/isolate.h"
-#include "kernel/profiling/profiling_enable.h"
 #include "kernel/ke/mutex.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"

@@ -5,7 +5,7 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
 #include "kernel/counting/switch_counters.h"
-#include "kernel/profiling/profiling_read.h"
+#include "kernel/profiling/profiling_enable.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 #include "kernel/counting/thread_profiling.h"

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* test.h, and what most tests in ring 0 use of the kernel. */
 #pragma once
-#include "hal/information.h"
+#include "hal/sources.h"
 #include "hal/interrupt.h"
-#include "hal/isolate.h"
+#include "hal/owners.h"
 #include "hal/machine/clock.h"
 #include "hal/machine/smp.h"
 #include "hal/measure.h"
-#include "hal/owners.h"
 #include "hal/pmc.h"
 #include "hal/profile.h"
-#include "hal/sources.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

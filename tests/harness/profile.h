@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* For the tests of profile objects in ring 0: frames that never were, and calls made short. */
 #pragma once
-#include "hal/information.h"
+#include "hal/sources.h"
 #include "hal/interrupt.h"
 #include "hal/profile.h"
-#include "hal/sources.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

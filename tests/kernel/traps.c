@@ -7,7 +7,7 @@
 #include "kernel/base/panic.h"
 #include "kernel/base/string.h"
 #include "kernel/mm/vm.h"
-#include "kernel/profiling/ring3_run.h"
+#include "kernel/ring3_run.h"
 #include "kernel/trap.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The policy counters=isolate: the value of a profiled thread's RDPMC, and the cost of a switch. */
 #include "kernel/counting/switch_counters.h"
-#include "kernel/profiling/isolate.h"
+#include "kernel/profiling/profiling_enable.h"
 #include "kernel/ke/process.h"
 #include "kernel/counting/thread_profiling.h"
 #include "tests/harness/counting.h"

@@ -8,53 +8,53 @@ use Text;
 
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
-    kernel/nt 1550
-    kernel/base 2950
-    kernel/mm 700
-    kernel/console 700
-    pmu 2900
-    pmu/virt 8850
-    hal/machine 2100
-    hal 3100
-    kernel/counting 450
-    kernel/ke 6850
-    kernel/profiling 1500
-    kernel/etw 2200
+    kernel/nt 1580
+    kernel/base 3040
+    kernel/mm 670
+    kernel/console 670
+    pmu 2820
+    pmu/virt 8900
+    hal/machine 2090
+    hal 3110
+    kernel/counting 410
+    kernel/ke 6320
+    kernel/profiling 1300
+    kernel/etw 2340
     kernel/image 1050
-    kernel/services 850
-    kernel 850
-    kernel/driver 5400
-    kernel/init 550
-    boot 1850
-    tests/harness 5850
-    tests/hal 3850
-    tests/pmu 6000
-    tests/vpmu 2650
-    tests/profiling 3650
-    tests/etw 2550
-    tests/kernel 4100
+    kernel/services 820
+    kernel 1020
+    kernel/driver 4780
+    kernel/init 520
+    boot 1910
+    tests/harness 5970
+    tests/hal 3890
+    tests/pmu 6010
+    tests/vpmu 2670
+    tests/profiling 3670
+    tests/etw 2510
+    tests/kernel 3880
     tests/cost 1100
-    tests 1400
+    tests 1360
 );
 our @ROOMS = grep { /\D/ } @house;
 my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 12400
-    tests/ring3 11150
-    tests/guests 7400
-    tests/machines 2350
-    tests/tools 7650
-    tests/programs 8400
-    tests/drivers 4200
-    tests/samples 1150
-    tests/mutants 750
-    doc 550
+    kernel/user 10750
+    tests/ring3 9500
+    tests/guests 7620
+    tests/machines 2480
+    tests/tools 7950
+    tests/programs 5920
+    tests/drivers 3550
+    tests/samples 1130
+    tests/mutants 700
+    doc 530
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 131_500;
+my $all_lines = 124_500;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
@@ -76,7 +76,7 @@ our @EXCEPTIONS = (
 # Circles that are there, each with its reason or what would cut it.
 our @CIRCLES = (
     [qw(kernel/syscall kernel/trap kernel/entry), 'code in assembly and its C'],
-    [qw(kernel/profiling/ring3_run), 'the same'],
+    [qw(kernel/ring3_run), 'the same'],
     [qw(boot/ap boot/boot), 'the same'],
     [qw(kernel/driver/export kernel/driver/thunk), 'the same'],
 );
@@ -88,7 +88,8 @@ our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/,
     hal/machine/clock: clock_sources
     hal/profile: kernel/profiling/profile
     hal/source: interrupt pmc profile source_amd source_assign source_tables
-    hal/sources: source source_added source_assign
+    hal/owners: isolate
+    hal/sources: information source source_added source_assign
     kernel/base/assert: panic
     kernel/base/irql: lock
     kernel/base/print: format
@@ -110,6 +111,7 @@ our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/,
     kernel/image/pe: pe_names
     kernel/profiling/counter_config: counter_driver
     kernel/profiling/profile: profile_object
+    kernel/profiling/profiling_enable: isolate profiling_read
     kernel/services/services: process_services
     pmu/branches: kinds
     pmu/measured: measure
@@ -198,7 +200,7 @@ sub budgets
         $sum{$folder} += $of->{$file};
     }
     $all += $_ for values %$of;
-    my @core = grep { (innermost($_, \%lines) // '') =~ $core } keys %$of;
+    my @core = grep { (innermost($_, \%lines) // '') =~ $core && !m{/\.} } keys %$of;
     my $in_core = 0;
     $in_core += $of->{$_} for @core;
     for (sort grep { $sum{$_} } keys %lines) {

@@ -10,7 +10,7 @@
 #include "kernel/base/x86.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
-#include "kernel/profiling/ring3_run.h"
+#include "kernel/ring3_run.h"
 
 #define CODE_AT 0x10000u
 #define LEVEL 14u /* admits the counters' vector alone */
