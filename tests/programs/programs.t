@@ -472,8 +472,8 @@ ok(!$? && $fuzzed =~ /^10 images, seed 1: (?=.*FAIL)(?=.*loaded)/m,
    '10 mutated drivers are refused or loaded') or diag($fuzzed);
 # And many more of the loader's files alone, on the host.
 my @images = map { "$build/$_" } qw(program/events.exe program/driver_try.sys dll/kernel32.dll);
-my $pe = 'tests/programs/pe/fuzz.c kernel/image/pe.c kernel/image/pe_names.c';
-is(system("$gcc -o $build/fuzz-pe $pe"), 0,
+my $loader = 'tests/programs/pe/fuzz.c kernel/image/pe.c kernel/image/pe_names.c';
+is(system("$gcc -o $build/fuzz-pe $loader"), 0,
    'the loader for the host');
 $fuzzed = `$build/fuzz-pe 1 2000 @images 2>&1`;
 ok(!$? && $fuzzed =~ /^6000 images, seed 1: [1-9]\d{3} opened$/m,
