@@ -14,9 +14,9 @@ Environment::forget(qw(FILES COMMANDS PACKAGES ASK));
 $ENV{TIMEOUT} = 600; # of one machine, from Linux's boot to its end
 my $dir = tempdir(CLEANUP => 1);
 
-# Four threads race for a word, and signals come wherever they are: what it prints is another in each
-# run. Few branches and long stretches between them: to come to a signal rr stops at each branch of
-# the last 10,000 on AMD's processors, which takes milliseconds each here.
+# Four threads race for a word, and signals come wherever they are: what it prints is another in
+# each run. Few branches and long stretches between them: to come to a signal rr stops at each
+# branch of the last 10,000 on AMD's processors, which takes milliseconds each here.
 open my $source, '>', "$dir/races.c" or die;
 print $source <<'END';
 #include <pthread.h>

@@ -194,7 +194,7 @@ static bool tests_bit(void)
 
 static bool is_canonical(uint64_t address)
 {
-    return (int64_t)address << 16 >> 16 == (int64_t)address;
+    return (uint64_t)((int64_t)(address << 16) >> 16) == address;
 }
 
 static void note_opcode(void)
