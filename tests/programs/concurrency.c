@@ -318,15 +318,19 @@ static void check_lists(void)
     IS(shared_twice, 0);
 }
 
-int main(void)
+/* With a word: without what waits, where the machine's time is the host's. */
+int main(int count, char **words)
 {
+    (void)words;
     event = CreateEventA(NULL, FALSE, FALSE, NULL);
     check_calls(); /* this thread gets its queue */
     const ULONG_PTR next = next_handle();
     check_threads();
     check_calls();
-    check_timers();
-    check_timed_calls();
+    if (count == 1) {
+        check_timers();
+        check_timed_calls();
+    }
     IS(next_handle(), next);
     check_locks();
     check_once();

@@ -184,8 +184,10 @@ check('tests/programs/runtime.cpp', q(PROGRAM_ARGS='"a b" c\d e\"f g\\' PMU=none
 check('tests/programs/static.c', "PMU=none SMP=$_", 0, qr/\Awide\n158 checks, 0 wrong\n# PASS/)
     for 1, 4;
 # CPUs that really run at once, too.
-check('tests/programs/concurrency.c', "PMU=none $_", 0, qr/\A272 checks, 0 wrong\n# PASS/)
-    for 'SMP=1', 'SMP=4 ICOUNT=off';
+check('tests/programs/concurrency.c', "PMU=none SMP=$_", 0, qr/\A272 checks, 0 wrong\n# PASS/)
+    for 1, 4;
+check('tests/programs/concurrency.c', 'PMU=none SMP=4 ICOUNT=off PROGRAM_ARGS=at_once', 0,
+      qr/\A[1-9]\d+ checks, 0 wrong\n# PASS/);
 check('tests/programs/win32.c', qq{PROGRAM_ARGS='"a b" c' PMU=none SMP=$_}, 1, qr/\Adebug, (?x:
     )as sixteen bits, [\w -]+, which go as two parts\n204 checks, 0 wrong\n(?x:
     )# FAIL the program ended with 42$/m) for 1, 4;
