@@ -15,17 +15,19 @@ $ENV{TIMEOUT} = 600; # of one machine, from Linux's boot to its end
 my $dir = tempdir(CLEANUP => 1);
 
 # Four threads race for a word, and signals come wherever they are: what it prints is another in
-# each run. Few branches and long stretches between them: to come to a signal rr stops at each
-# branch of the last 10,000 on AMD's processors, which takes milliseconds each here.
+# each run. Few branches and long stretches between them: to come to a signal rr begins 10,000
+# branches before it on AMD's processors, and each stop takes milliseconds here.
 open my $source, '>', "$dir/races.c" or die;
 print $source <<'END';
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/time.h>
 #include <x86intrin.h>
 
-enum { THREADS = 4, ROUNDS = 400, PERIOD_US = 1000 };
+enum { THREADS = 4, PERIOD_US = 1000 };
+static unsigned long rounds;
 #define EIGHT(step) step step step step step step step step
 static volatile unsigned long shared, round, signals, interrupted;
 
@@ -37,15 +39,16 @@ static void on_signal(int number)
 
 static void *race(void *own)
 {
-    for (unsigned long i = 0; i < ROUNDS; i++) {
+    for (unsigned long i = 0; i < rounds; i++) {
         round = i;
         EIGHT(EIGHT(EIGHT(shared = shared * 3 + (unsigned long)own;)))
     }
     return NULL;
 }
 
-int main(void)
+int main(int count, char **words)
 {
+    rounds = count > 1 ? strtoul(words[1], NULL, 10) : 0;
     struct itimerval often = { { 0, PERIOD_US }, { 0, PERIOD_US } };
     pthread_t threads[THREADS];
     signal(SIGVTALRM, on_signal);
@@ -60,11 +63,13 @@ END
 close $source;
 system("cc -O1 -pthread -o $dir/races $dir/races.c") == 0 or die 'cc fails';
 
-my $commands = 'rr record -c 50 races >/tmp/1 && rr replay -a >/tmp/2; '
+my $commands = 'rr record races %d >/tmp/1 && rr replay -a >/tmp/2; '
     . 'status=$?; cat /tmp/1; cmp /tmp/1 /tmp/2 && [ $status = 0 ]';
-for my $model (qw(intel-v4 intel-v5 zen4)) {
-    my $words = "PMU=$model PACKAGES=rr FILES=$dir/races COMMANDS='$commands'";
-    my $said = `$words tests/guests/linux 2>&1 </dev/null`;
+for (['intel-v4', 1600], ['intel-v5', 1600], ['zen4', 800]) {
+    my ($model, $rounds) = @$_;
+    my $said = sprintf $commands, $rounds;
+    my $words = "PMU=$model PACKAGES=rr FILES=$dir/races COMMANDS='$said'";
+    $said = `$words tests/guests/linux 2>&1 </dev/null`;
     plan skip_all => $1 if $? >> 8 == 77 && $said =~ /^# NONE (.*)/m;
     is($? >> 8, 0, "$model: rr records, and replays the same") or diag $said;
     like($said, qr/^TSC \d+ word \w+ signals [1-9]\d* at \w+\s*$/m,
