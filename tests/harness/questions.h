@@ -21,7 +21,7 @@ struct questions {
 #define QUESTIONS_LOOK(selector, three_bytes)                                                      \
     __extension__({                                                                                \
         uint32_t low_, high_, first_;                                                              \
-        asm volatile("mov $1000,%%eax\n1: dec %%eax\njnz 1b\n.fill 16,1,0x90\n" three_bytes        \
+        asm volatile("mov $100,%%eax\n1: dec %%eax\njnz 1b\n.fill 16,1,0x90\n" three_bytes         \
                      "\nrdpmc\nmov %%eax,%2\nlfence\nrdpmc"                                        \
                      : "=&a"(low_), "=&d"(high_), "=&r"(first_)                                    \
                      : "c"(selector)                                                               \
