@@ -195,7 +195,7 @@ $(BUILD)/layout.inc: kernel/base/layout.h
 	$(call SAY,GEN)sed -n 's/^#define \([A-Z0-9_]* .*\)/%define \1/p' $< > $@
 
 # nasm 2.16 does not list with -MD what is included.
-$(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(wildcard */*/*.inc)
+$(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(filter-out $(BUILD)/%,$(wildcard */*/*.inc))
 	@mkdir -p $(@D)
 	$(call SAY,AS)nasm -dKASAN_ON=$(if $(KASAN),1,0) -f elf64 -g -F dwarf \
 	    -i$(BUILD)/ -i$(BUILD)/dll/ $(WERROR) -MD $(@:.o=.d) -o $@ $<
