@@ -98,7 +98,7 @@ void hal_counters_overflowed(uint64_t counters);
  * hal_profile_release_all, while nobody else uses them. PASSIVE_LEVEL. */
 void hal_counters_release_all(void); /* how many: hal_counters_owned */
 
-/* isolate.c. For thread profiling, which writes, starts and stops counters of other owners. On
+/* counters_run.c. For thread profiling, which writes, starts and stops counters of other owners. On
  * this CPU, IRQL IPI_LEVEL; counters are bits. */
 uint64_t hal_counters(void);                 /* those that work */
 uint64_t hal_counter_bit(uint64_t selector); /* 0: the selector names none */

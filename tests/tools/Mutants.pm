@@ -21,14 +21,13 @@ sub text
     return defined $text ? print $f $text : <$f>;
 }
 
-# The one source below these folders that a row names by the end of its path: by its base name, or
-# with its folder where two have that name. So it may move.
+# The one source below these folders that a row names by its base name. So it may move.
 my %below;
 sub source
 {
     my ($end, $folders) = @_;
     $below{$folders} //= [split /\n/, `find $folders -type f 2>/dev/null`];
-    my @found = grep { m{(?:^|/)\Q$end\E$} } @{ $below{$folders} };
+    my @found = grep { m{/\Q$end\E$} } @{ $below{$folders} };
     return @found == 1 ? $found[0] : "$end (" . @found . ' files)';
 }
 

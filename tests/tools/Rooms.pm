@@ -58,9 +58,9 @@ my $all_lines = 124_500;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
-    [qr{^hal/profile\b}, qr{^(KeProfileInterruptWithSource|kernel/profiling/profile\.h)$},
+    [qr{^hal/profile_interrupt\b}, qr{^(KeProfileInterruptWithSource|kernel/profiling/profile\.h)$},
      'the one call up: NT calls its kernel so'],
-    [qr{^hal/profile\b}, qr{^(mutex_(acquire|release)|kernel/ke/mutex\.h)$},
+    [qr{^hal/profile_interrupt\b}, qr{^(mutex_(acquire|release)|kernel/ke/mutex\.h)$},
      'a thread sleeps while another sets sampling up'],
     [qr{^kernel/main\b}, qr{^(pmu_(init_cpu|report)|pmu/pmu\.h)$}, 'the order of initialisation'],
     [qr{^kernel/main\b}, qr{^init_thread$}, 'the first thread comes last'],
@@ -78,7 +78,7 @@ our @CIRCLES = (
     [qw(kernel/syscall kernel/trap kernel/entry), 'code in assembly and its C'],
     [qw(kernel/ring3_run), 'the same'],
     [qw(boot/ap boot/boot), 'the same'],
-    [qw(kernel/driver/export kernel/driver/thunk), 'the same'],
+    [qw(kernel/driver/driver_export kernel/driver/thunk), 'the same'],
 );
 
 # A header declares what the file of its name defines. These declare what belongs together and
@@ -86,16 +86,16 @@ our @CIRCLES = (
 our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/, <<'END';
     boot/payload: payload_linux
     hal/machine/clock: clock_sources
-    hal/profile: kernel/profiling/profile
-    hal/source: interrupt pmc profile source_amd source_assign source_tables
-    hal/owners: isolate
+    hal/profile_interrupt: kernel/profiling/profile
+    hal/source: interrupt pmc profile_interrupt source_amd source_assign source_tables
+    hal/owners: counters_run
     hal/sources: information source source_added source_assign
     kernel/base/assert: panic
     kernel/base/irql: lock
     kernel/base/print: format
     kernel/console/screen: font framebuffer
     kernel/driver/driver: call counters dpc exceptions ke load nmi notify pool ps
-    kernel/driver/io: driver names strings transfer
+    kernel/driver/io: driver driver_names driver_strings transfer
     kernel/etw/stream: log_file
     kernel/init/init: tests/harness/runner
     kernel/ke/etw: etw_hooks kernel/etw/etw_class kernel/etw/etw_control
@@ -111,17 +111,17 @@ our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/,
     kernel/image/pe: pe_names
     kernel/profiling/counter_config: counter_driver
     kernel/profiling/profile: profile_object
-    kernel/profiling/profiling_enable: isolate profiling_read
+    kernel/profiling/profiling_enable: isolate_policy profiling_read
     kernel/services/services: process_services
     pmu/branches: kinds
     pmu/measured: measure
-    pmu/pmu: amd counter event events/amd events/intel intel kinds selftest
+    pmu/pmu: amd counter event events/events_amd events/events_intel intel kinds selftest
     pmu/selftest: kinds
-    pmu/virt/blocks/blocks: source strings translate
+    pmu/virt/blocks/blocks: copied rep_strings translate
     pmu/virt/cpuid: own_leaf
-    pmu/virt/entry: deliver exit
+    pmu/virt/run_entry: deliver exits
     pmu/virt/model: count early model_amd models pmi refresh
-    pmu/virt/virt: host pmu/virt/guests/payload
+    pmu/virt/virt: host pmu/virt/guests/virt_payload
 END
 
 # $home: the file, without its ending, that defines a name. What headers declare of other files.

@@ -99,7 +99,7 @@ VPMU_TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothi
 }
 
 /* The longest from SMI to SMI, in us. Each is a period after the last, and comes when the CPU
- * enters its guest again: after the host's work, and the iterations of all other CPUs (token.c: of
+ * enters its guest again: after the host's work, and the iterations of all other CPUs (turn.c: of
  * 230,000 instructions; without an instruction clock of a tick). */
 #define HOST_US 25u
 #define SLICE_US 250u
