@@ -14,10 +14,13 @@ use Environment;
 Environment::forget();
 my $build = $ENV{BUILD} // 'build';
 
+# QEMU has ICEBP since version 8: its probe goes on after it, a line more in each of three passes.
+my $icebp;
 for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2), 'intel-v5,step') {
     my $said = `PMU=$model tests/guests/transparent $build/transparent.elf 2>&1 </dev/null`;
     is($? >> 8, 0, "$model: the same as plain QEMU") or diag $said;
-    like($said, qr/\A# PASS transparent: 620 lines are the same/, "$model: of all probes");
+    like($said, qr/\A# PASS transparent: 62[03] lines are the same/, "$model: of all probes");
+    $icebp = $said =~ /transparent: 623 /;
 }
 
 # The second CPU, started in each way; by x2APIC as by memory, which QEMU alone has.
@@ -29,13 +32,13 @@ for my $model (qw(intel-v4 amd-v2), 'intel-v4,x2apic', 'amd-v2,x2apic=2') {
 
 # By page tables of five levels.
 my $five = `PMU=intel-v4 tests/guests/transparent $build/transparent.elf la57 2>&1 </dev/null`;
-like($five, qr/\A# PASS transparent: 620 lines are the same/,
+like($five, qr/\A# PASS transparent: 62[03] lines are the same/,
      'the same by page tables of five levels') or diag $five;
 
 # Where the BIOS's calls give all of memory: below 64 MB.
 my $on_both = "tests/guests/transparent $build/transparent.elf";
 my $small = `PMU=intel-v4 MEMORY=40 $on_both 2>&1 </dev/null`;
-like($small, qr/\A# PASS transparent: 620 lines are the same/, 'the same in 40 MiB') or diag $small;
+like($small, qr/\A# PASS transparent: 62[03] lines are the same/, 'the same in 40 MiB') or diag $small;
 
 # What the loader says, of 5,120 MiB: the same but for our 10 MiB; and its strings are below 640 KB,
 # which those of plain QEMU are not.
@@ -60,6 +63,12 @@ my %answers = (
     'SYSEXIT to 32-bit code'               => ['81 1b',  '6 50',         3, 0],
     'SYSEXIT to 64-bit code'               => ['81 2b',  '6 8',          3, 0],
     'SYSEXIT from ring 3'                  => ['d 1b',   '6 1b',         0, 0],
+    'RDMSR from ring 3'                    => ['d 2b',   'd 2b',         0, 0],
+    'HLT from ring 3'                      => ['d 2b',   'd 2b',         0, 0],
+    'IN from ring 3'                       => ['d 2b',   'd 2b',         0, 0],
+    'an undefined opcode'                  => ['6 2b',   '6 2b',         1, 1],
+    'ICEBP, after an instruction'          => $icebp ? ['1 2b 81 2b', '1 2b 81 2b', 3, 3]
+                                                     : ['6 2b', '6 2b', 1, 1],
     'SYSENTER, SYSENTER_CS 0'              => ['d 8',    '6 8',          0, 0],
     'SYSENTER_CS back'                     => ['81 8',   '81 8',         0, 0],
     'MONITOR, which CPUID does not offer'  => ['6 8',    '6 8',          0, 0],
