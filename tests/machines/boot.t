@@ -376,7 +376,7 @@ my @jobs = (
     ['OVMF, USB stick, 2 CPUs', sub {
         boots({ keys => ['t'],
                 has => ['^# ntpmu: boot by multiboot 2', '^# running: 2 CPUs,',
-                        '^# board: QEMU .*; UEFI EFI Development Kit II'] },
+                        '^# board: QEMU .*; UEFI .*(?:EFI Development Kit II|EDK II)'] },
               @uefi, @stick, qw(-smp 2)) }],
     ['OVMF, USB stick, neither screen nor keyboard', sub {
         boots({ keys => ['serial t'], has => ['^# screen: none'] },
