@@ -38,7 +38,8 @@ like($five, qr/\A# PASS transparent: 62[03] lines are the same/,
 # Where the BIOS's calls give all of memory: below 64 MB.
 my $on_both = "tests/guests/transparent $build/transparent.elf";
 my $small = `PMU=intel-v4 MEMORY=40 $on_both 2>&1 </dev/null`;
-like($small, qr/\A# PASS transparent: 62[03] lines are the same/, 'the same in 40 MiB') or diag $small;
+like($small, qr/\A# PASS transparent: 62[03] lines are the same/,
+     'the same in 40 MiB') or diag $small;
 
 # What the loader says, of 5,120 MiB: the same but for our 10 MiB; and its strings are below 640 KB,
 # which those of plain QEMU are not.
