@@ -82,7 +82,7 @@ my @operators = (
     ['counted the other way', qr/\+\+|--|(?<= )[-+]=(?= )/, \&opposite],
 );
 # What no operator touches: comments, assembly, what is said.
-my $no_code = qr{^\s*(?:\*|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|\bpanic\(|print\w*\(};
+my $no_code = qr{^\s*(?:\*(?![\w(*])|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|\bpanic\(|print\w*\(};
 # A way out that an error takes, below its condition.
 my $way_out = qr/^\s+(?:return(?: STATUS_\w+| false| NULL)?|goto \w+|continue|break);$/;
 my $lock = qr/^\s+(?:KIRQL )?(?:irql = )?(sched_|lock_|mutex_)(?:lock|acquire)\((.*)\);$/;
