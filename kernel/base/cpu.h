@@ -86,7 +86,7 @@ static inline struct cpu *cpu_current(void)
         field##_here;                                                                              \
     })
 
-/* The same of an element of an array of pointers. */
+/* An element of an array of pointers in it, by one instruction too. */
 #define CPU_ELEMENT(field, i)                                                                      \
     ({                                                                                             \
         __typeof__(cpus[0]->field[0]) field##_here;                                                \
@@ -104,7 +104,7 @@ static inline struct cpu *cpu_current(void)
 
 static inline unsigned cpu_number(void) { return CPU_FIELD(number); }
 
-/* The same as an index, which need not be extended to 64 bits first. */
+/* As an index, which need not be extended to 64 bits first. */
 static inline uint64_t cpu_index(void)
 {
     uint64_t number;
