@@ -31,7 +31,7 @@ struct owner {
     HANDLE handle;
     bool freeing; /* the handle is no longer valid, the counters are not yet free */
     struct cpu_set cpus;
-    uint64_t counters; /* on each of cpus */
+    uint64_t counters, others; /* on each of cpus; and all but them */
     PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
     ULONG tag;
     uint64_t rewritten; /* atomic; what hal_counters_check found */
@@ -130,7 +130,7 @@ static bool is_free(const struct request *request)
     return true;
 }
 
-static inline struct owner **owner_of(unsigned cpu, unsigned ctr)
+static inline struct owner **owner_of(uint64_t cpu, uint64_t ctr)
 {
     return &owner_table[cpu * COUNTERS + ctr];
 }
@@ -150,6 +150,7 @@ static struct owner *add_owner(const char *name, const struct request *request)
         *o = (struct owner){ .name = name,
                              .cpus = request->cpus,
                              .counters = request->counters,
+                             .others = ~request->counters,
                              .handler = request->handler ? request->handler : ignore_overflow,
                              .tag = request->tag };
         o->handle = (HANDLE)((++serial * OWNERS_MAX | (uint64_t)(o - owners)) << 2);
@@ -302,7 +303,7 @@ void hal_counters_release_all(void)
 /* NULL: nobody owns the lowest of these counters here. */
 static inline const struct owner *owner_here(uint64_t counters)
 {
-    return *owner_of(cpu_number(), bit_lowest(counters));
+    return *owner_of(cpu_index(), bit_lowest(counters));
 }
 
 static __attribute__((noinline)) void call_owners(uint64_t counters)
@@ -320,7 +321,7 @@ static __attribute__((noinline)) void call_owners(uint64_t counters)
 void hal_counters_overflowed(uint64_t counters)
 {
     const struct owner *owner = owner_here(counters);
-    if (!owner || counters & ~owner->counters)
+    if (!owner || owner->others & counters)
         call_owners(counters);
     else
         owner->handler(counters, owner->handle);

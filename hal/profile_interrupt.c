@@ -54,7 +54,7 @@ static struct {
     uint64_t due_ns;    /* time since the last sample */
 } timer[MAX_CPUS];
 
-static inline uint8_t *source_of(unsigned cpu, unsigned ctr)
+static inline uint8_t *source_of(uint64_t cpu, uint64_t ctr)
 {
     return &sources[cpu * COUNTERS + ctr];
 }
@@ -74,9 +74,9 @@ static void sample_missed(KPROFILE_SOURCE source, uint64_t missed)
     KeProfileInterruptWithSource(hal_pmi_frame(), source);
 }
 
-static __attribute__((noinline)) void sample_late(unsigned ctr, KPROFILE_SOURCE source)
+static __attribute__((noinline)) void sample_late(uint64_t counter, KPROFILE_SOURCE source)
 {
-    sample_missed(source, pmu_rearm_late(ctr, source_interval(source)));
+    sample_missed(source, pmu_rearm_late((unsigned)bit_lowest(counter), source_interval(source)));
 }
 
 /* The overflow handlers of every grant, which has one counter: by PMI, and by an NMI, which has
@@ -84,14 +84,14 @@ static __attribute__((noinline)) void sample_late(unsigned ctr, KPROFILE_SOURCE 
 static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {
     (void)OwningHandle;
-    unsigned ctr = bit_lowest(OverflowBits);
-    KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_number(), ctr);
+    uint64_t ctr = bit_lowest(OverflowBits);
+    KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_index(), ctr);
     if (!source)
         return;
     if (pmu_rearm(ctr, source_interval(source)))
         KeProfileInterruptWithSource(hal_pmi_frame(), source);
     else
-        sample_late(ctr, source);
+        sample_late(OverflowBits, source);
 }
 
 static void noted(ULONGLONG OverflowBits, HANDLE OwningHandle)
@@ -141,7 +141,7 @@ static bool send_lost(unsigned cpu, uint64_t rip, uint64_t cs)
     hal_profile_lost[cpu] += bit_count(lost);
     if (!__atomic_exchange_n(&lost_reported, true, __ATOMIC_RELAXED))
         print("# profile: CPU %u: the interrupt of counter %u was lost: it is sent again\n", cpu,
-              bit_lowest(lost));
+              (unsigned)bit_lowest(lost));
     if (pmi_by_nmi)
         hal_pmi_nmi(rip, cs);
     else

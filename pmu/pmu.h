@@ -178,7 +178,7 @@ struct pmu_cpu {
         uint32_t rdpmc; /* selector of counter n: rdpmc + n */
         uint32_t write; /* the MSR to write it: write + n * stride */
         uint64_t stride;
-        uint64_t unused; /* the size is a power of two */
+        uint64_t unused; /* pmu_rearm wants this size */
     } banks[2];
     uint64_t running; /* counters that pmu_start started: they run while not paused */
     uint64_t armed;   /* without a status register: counters written with their top bit set */
@@ -339,7 +339,8 @@ static inline uint64_t pmu_take_overflow(void)
 static inline bool pmu_rearm(unsigned ctr, uint64_t period)
 {
     struct pmu_cpu *cpu = pmu_this_cpu();
-    const struct pmu_bank *bank = &cpu->banks[(ctr & PMU_FIXED) / PMU_FIXED];
+    _Static_assert(sizeof cpu->banks[0] == PMU_FIXED, "the number's bit is the bank's offset");
+    const struct pmu_bank *bank = (const void *)((const char *)cpu->banks + (ctr & PMU_FIXED));
     uint64_t start, past = rdpmc(bank->rdpmc + ctr); /* events since it wrapped */
     if (__builtin_expect(!__builtin_sub_overflow(past, period, &start), 0))
         return false;

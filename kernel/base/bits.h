@@ -11,8 +11,15 @@
     for (uint64_t n##_rest = (mask), n;                                                            \
          n##_rest && (n = (uint64_t)__builtin_ctzll(n##_rest), true); n##_rest &= n##_rest - 1)
 
-/* The number of the lowest bit; the mask is not 0. */
-static inline unsigned bit_lowest(uint64_t mask) { return (unsigned)__builtin_ctzll(mask); }
+/* The number of the lowest bit; the mask is not 0. Each sample asks it twice, as an index: the
+ * compiler would clear the register first, and extend it afterwards. */
+static inline uint64_t bit_lowest(uint64_t mask)
+{
+    uint64_t n;
+    asm("bsf %1,%0" : "=r"(n) : "rm"(mask) : "cc");
+    return n;
+}
+
 static inline unsigned bit_count(uint64_t mask)
 {
     unsigned n = 0;

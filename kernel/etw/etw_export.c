@@ -75,14 +75,14 @@ static bool next_word(const char **list, char *word)
 /* ARRAY_SIZE(kinds): there is none; `reason` says so. */
 static unsigned find_kind(const char *word)
 {
-    unsigned k = 0;
-    while (k < ARRAY_SIZE(kinds) && strcmp(kinds[k].word, word) != 0)
-        k++;
+    for (unsigned k = 0; k < ARRAY_SIZE(kinds); k++)
+        if (strcmp(kinds[k].word, word) == 0)
+            return k;
     print_to(reason, sizeof reason,
              "no event is called %s: thread, cswitch, ready, profile, pmc, syscall, interrupt, "
              "dpc, ipi",
              word);
-    return k;
+    return ARRAY_SIZE(kinds);
 }
 
 /* The word that chooses what branches leave out. */

@@ -101,6 +101,7 @@ NTSTATUS etw_set_masks(struct etw_logger *logger, const PERFINFO_GROUPMASK *mask
         else
             __atomic_fetch_and(&etw_wanted[h], (uint16_t)~bit, __ATOMIC_RELEASE);
     }
+    etw_choose_swaps();
     return STATUS_SUCCESS;
 }
 

@@ -21,6 +21,7 @@
 #include "kernel/mm/phys.h"
 
 uint16_t etw_wanted[ETW_HOOKS];
+int8_t etw_swaps = -1;
 struct etw_logger *etw_loggers[ETW_LOGGERS];
 
 static const struct {
@@ -263,6 +264,18 @@ void etw_follow(struct etw_stream *stream, enum etw_hook hook, uint64_t stamp,
         hal_branches_resume();
 }
 
+void etw_choose_swaps(void)
+{
+    uint32_t wanted = __atomic_load_n(&etw_wanted[ETW_CSWITCH], __ATOMIC_RELAXED);
+    int8_t slot = -1;
+    if (wanted && !(wanted & (wanted - 1))) {
+        const struct etw_logger *logger = etw_loggers[bit_lowest(wanted)];
+        if (!((logger->stacks | logger->branches) >> ETW_CSWITCH & 1))
+            slot = (int8_t)logger->slot;
+    }
+    __atomic_store_n(&etw_swaps, slot, __ATOMIC_RELEASE);
+}
+
 void etw_tell_followed(const struct etw_logger *logger)
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
@@ -271,6 +284,7 @@ void etw_tell_followed(const struct etw_logger *logger)
         __atomic_store_n(&stream->branches, logger->branches, __ATOMIC_RELAXED);
         __atomic_store_n(&stream->followed, logger->stacks | logger->branches, __ATOMIC_RELEASE);
     }
+    etw_choose_swaps();
 }
 
 void etw_log(enum etw_hook hook, const void *payload, const struct trap_frame *sample)

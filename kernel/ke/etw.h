@@ -30,6 +30,10 @@ enum etw_hook {
 /* A bit for each session that has enabled the hook. Atomic; written by etw_session.c. */
 extern uint16_t etw_wanted[ETW_HOOKS];
 
+/* The slot of the session that alone wants context switches, if nothing follows their records; -1:
+ * there is none. Atomic. */
+extern int8_t etw_swaps;
+
 /* The whole cost of a hook that no session has enabled. Any IRQL. */
 static inline bool etw_wants(enum etw_hook hook)
 {

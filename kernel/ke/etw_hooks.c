@@ -53,11 +53,10 @@ static inline void put_swap(WMI_CONTEXTSWAP *info, const struct thread *from,
 /* Records of any number of sessions, with or without space, and what follows them; then
  * interrupts as in `flags`. */
 static __attribute__((noinline)) void put_swaps(const struct thread *from, const struct thread *to,
-                                                KWAIT_REASON reason, uint32_t wanted,
-                                                uint64_t flags)
+                                                KWAIT_REASON reason, uint64_t flags)
 {
     struct cpu *cpu = cpu_current();
-    for_each_bit(who, wanted) {
+    for_each_bit(who, __atomic_load_n(&etw_wanted[ETW_CSWITCH], __ATOMIC_ACQUIRE)) {
         struct etw_stream *stream = cpu->streams[who];
         WMI_CONTEXTSWAP *info = etw_begin(stream, ETW_CSWITCH);
         if (info)
@@ -75,14 +74,14 @@ void etw_context_swap(const struct thread *from, const struct thread *to, KWAIT_
 {
     uint64_t flags = read_flags();
     cli();
-    uint32_t wanted = __atomic_load_n(&etw_wanted[ETW_CSWITCH], __ATOMIC_ACQUIRE);
-    if (!wanted || (wanted & (wanted - 1)))
-        return put_swaps(from, to, reason, wanted, flags);
-    struct etw_stream *stream = cpu_current()->streams[bit_lowest(wanted)];
+    int64_t slot = __atomic_load_n(&etw_swaps, __ATOMIC_ACQUIRE);
+    if (slot < 0)
+        return put_swaps(from, to, reason, flags);
+    struct etw_stream *stream = CPU_ELEMENT(streams, slot);
     const struct etw_form *form = &stream->forms[ETW_CSWITCH];
     uint8_t *at = stream->at;
-    if (__builtin_expect(at + form->size > stream->end, 0) || etw_is_followed(stream, ETW_CSWITCH))
-        return put_swaps(from, to, reason, wanted, flags);
+    if (__builtin_expect(at + form->size > stream->end, 0))
+        return put_swaps(from, to, reason, flags);
     ULONG64 *record = (ULONG64 *)(void *)at;
     uint32_t counters = form->counters;
     stream->at = at + form->size;

@@ -123,6 +123,8 @@ static inline bool etw_is_followed(const struct etw_stream *stream, enum etw_hoo
     return __builtin_expect(__atomic_load_n(&stream->followed, __ATOMIC_RELAXED) >> hook & 1, 0);
 }
 extern struct etw_logger *etw_loggers[ETW_LOGGERS]; /* atomic; L: guard to write */
+/* Finds etw_swaps again, when etw_wanted or what follows records has changed. L: guard */
+void etw_choose_swaps(void);
 /* Tells the streams what the session wants after which records. L: guard */
 void etw_tell_followed(const struct etw_logger *logger);
 /* The hook with this id, as a mask; 0: there is none. And back. */

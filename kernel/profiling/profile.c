@@ -33,13 +33,12 @@ static unsigned started_count;  /* L: guard */
 
 static void count_sample(const struct profile *p, uint64_t offset)
 {
-    uint64_t byte = p->first + (offset >> p->log2) * sizeof(ULONG);
-    ULONG *bucket = (ULONG *)(void *)(p->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE);
-    ULONG old = __atomic_load_n(bucket, __ATOMIC_RELAXED);
-    /* NT: saturates; no source says what Windows does. */
-    while (old != UINT32_MAX && !__atomic_compare_exchange_n(bucket, &old, old + 1, false,
-                                                             __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ;
+    const uint64_t in_page = PAGE_SIZE / sizeof(ULONG);
+    uint64_t n = p->first + (offset >> p->log2);
+    ULONG *bucket = p->pages[n / in_page] + n % in_page;
+    /* NT: saturates; no source says what Windows does. A full bucket is 0 for two instructions. */
+    if (!__atomic_add_fetch(bucket, 1, __ATOMIC_RELAXED))
+        __atomic_store_n(bucket, UINT32_MAX, __ATOMIC_RELAXED);
 }
 
 VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source)
@@ -69,7 +68,7 @@ static void unlock_buffer(struct profile *p)
 static NTSTATUS lock_buffer(struct profile *p)
 {
     uint64_t first = (uint64_t)p->buffer & ~(uint64_t)(PAGE_SIZE - 1);
-    p->first = (uint64_t)p->buffer - first;
+    p->first = ((uint64_t)p->buffer - first) / sizeof *p->buffer;
     p->page_count = ((uint64_t)p->buffer + p->buffer_size - first + PAGE_SIZE - 1) / PAGE_SIZE;
     p->pages = phys_alloc((unsigned)(p->page_count * sizeof *p->pages / PAGE_SIZE + 1));
     if (!p->pages)

@@ -22,9 +22,9 @@ struct profile {
     ULONG *buffer; /* the creator's address of it */
     uint64_t buffer_size;
     bool user_buffer;
-    bool started;    /* L: guard */
-    uint8_t **pages; /* while started: the direct-map addresses of the buffer's pages */
-    uint64_t first;  /* where it begins in the first one */
+    bool started;   /* L: guard */
+    ULONG **pages;  /* while started: the direct-map addresses of the buffer's pages */
+    uint64_t first; /* the ULONG of the first one where it begins */
     uint64_t page_count;
 };
 

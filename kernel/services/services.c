@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread, handle and time services. They run at PASSIVE_LEVEL in the caller's context. */
 #include "hal/machine/clock.h"
-#include "kernel/profiling/profiling_enable.h"
 #include "kernel/services/services.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
@@ -119,167 +119,141 @@ NTSTATUS NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID
     return status;
 }
 
-static NTSTATUS set_affinity(HANDLE handle, PVOID buffer, ULONG length)
-{
+/* --- What a thread has, by class: as many bytes are copied as the class has. --- */
+
+union thread_information {
+    THREAD_BASIC_INFORMATION basic;
+    KERNEL_USER_TIMES times;
+    uint64_t cycles[2];
+    LONG priority;
     KAFFINITY mask;
-    struct object *object;
-    if (length != sizeof mask)
-        return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = copy_in(&mask, buffer, sizeof mask);
-    if (NT_SUCCESS(status))
-        status = handle_lookup(handle, &thread_type, THREAD_SET_INFORMATION, &object);
-    if (!NT_SUCCESS(status))
-        return status;
-    struct thread *thread = (struct thread *)object;
-    unsigned group = cpu_set_primary(thread->affinity).Group;
-    status = thread_profiling_set_affinity(thread, cpu_set_group(group, mask));
-    object_release(object);
-    return status;
+    GROUP_AFFINITY group;
+};
+
+static void query_basic(const struct thread *thread, union thread_information *info)
+{
+    THREAD_BASIC_INFORMATION *basic = &info->basic;
+    basic->ExitStatus = object_signaled(&thread->object) ? thread->exit_status : STATUS_PENDING;
+    basic->TebBaseAddress = (PVOID)thread->teb;
+    basic->ClientId = thread_client_id(thread);
+    basic->AffinityMask = cpu_set_primary(thread->affinity).Mask;
+    basic->Priority = thread->priority;
+    basic->BasePriority = thread->priority - THREAD_PRIORITY;
 }
 
-static NTSTATUS set_group(HANDLE handle, PVOID buffer, ULONG length)
+static void query_times(const struct thread *thread, union thread_information *info)
 {
-    GROUP_AFFINITY group;
-    struct cpu_set affinity;
-    struct object *object;
-    if (length != sizeof group)
-        return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = copy_in(&group, buffer, sizeof group);
-    if (NT_SUCCESS(status) && !cpu_set_of_group(&group, &affinity))
-        status = STATUS_INVALID_PARAMETER;
-    if (NT_SUCCESS(status))
-        status = handle_lookup(handle, &thread_type, THREAD_SET_INFORMATION, &object);
-    if (!NT_SUCCESS(status))
-        return status;
-    status = thread_profiling_set_affinity((struct thread *)object, affinity);
-    object_release(object);
-    return status;
+    uint64_t ended, cycles = thread_cycles(thread, &ended);
+    usage_times(thread->created, ended, cycles, &info->times);
+}
+
+/* The cycles, and a copy of them (NT: those since the last switch). */
+static void query_cycles(const struct thread *thread, union thread_information *info)
+{
+    uint64_t ended;
+    info->cycles[0] = info->cycles[1] = thread_cycles(thread, &ended);
 }
 
 /* Of the process' priority: -2 to 2, and -15 and 15, which stand for 1 and 15. */
-static NTSTATUS set_base_priority(HANDLE handle, PVOID buffer, ULONG length)
+static NTSTATUS set_base_priority(struct thread *thread, const union thread_information *info)
 {
-    LONG above;
-    struct object *object;
-    if (length != sizeof above)
-        return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = copy_in(&above, buffer, sizeof above);
-    if (NT_SUCCESS(status) && (above < -2 || above > 2) && above != -15 && above != 15)
-        status = STATUS_INVALID_PARAMETER;
-    if (NT_SUCCESS(status))
-        status = handle_lookup(handle, &thread_type, THREAD_SET_INFORMATION, &object);
-    if (!NT_SUCCESS(status))
-        return status;
-    LONG priority = THREAD_PRIORITY + above;
-    sched_set_priority((struct thread *)object, priority < 1 ? 1 : priority > 15 ? 15 : priority);
-    object_release(object);
+    LONG above = info->priority, priority = THREAD_PRIORITY + above;
+    if ((above < -2 || above > 2) && above != -15 && above != 15)
+        return STATUS_INVALID_PARAMETER;
+    sched_set_priority(thread, priority < 1 ? 1 : priority > 15 ? 15 : priority);
     return STATUS_SUCCESS;
 }
 
-/* ThreadBasePriority, ThreadAffinityMask, which is of the thread's primary group,
- * ThreadGroupInformation and ThreadCounterProfiling (profiling_enable.c); others
+/* Of the thread's primary group. */
+static NTSTATUS set_affinity(struct thread *thread, const union thread_information *info)
+{
+    unsigned group = cpu_set_primary(thread->affinity).Group;
+    return thread_profiling_set_affinity(thread, cpu_set_group(group, info->mask));
+}
+
+static void query_group(const struct thread *thread, union thread_information *info)
+{
+    info->group = cpu_set_primary(thread->affinity);
+}
+
+static NTSTATUS set_group(struct thread *thread, const union thread_information *info)
+{
+    struct cpu_set affinity;
+    if (!cpu_set_of_group(&info->group, &affinity))
+        return STATUS_INVALID_PARAMETER;
+    return thread_profiling_set_affinity(thread, affinity);
+}
+
+static const struct information_class {
+    THREADINFOCLASS number;
+    ULONG size;
+    void (*query)(const struct thread *thread, union thread_information *info);
+    NTSTATUS (*set)(struct thread *thread, const union thread_information *info);
+} classes[] = {
+    { ThreadBasicInformation, sizeof(THREAD_BASIC_INFORMATION), query_basic, NULL },
+    { ThreadTimes, sizeof(KERNEL_USER_TIMES), query_times, NULL },
+    { ThreadCycleTime, sizeof(uint64_t[2]), query_cycles, NULL },
+    { ThreadBasePriority, sizeof(LONG), NULL, set_base_priority },
+    { ThreadAffinityMask, sizeof(KAFFINITY), NULL, set_affinity },
+    { ThreadGroupInformation, sizeof(GROUP_AFFINITY), query_group, set_group },
+};
+
+static const struct information_class *find_class(THREADINFOCLASS number)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(classes); i++)
+        if (classes[i].number == number)
+            return &classes[i];
+    return NULL;
+}
+
+/* The classes with `set`, and ThreadCounterProfiling (profiling_enable.c); others
  * STATUS_INVALID_INFO_CLASS. NT: threads have no names. */
 NTSTATUS NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                 PVOID ThreadInformation, ULONG ThreadInformationLength)
 {
-    switch (ThreadInformationClass) {
-    case ThreadBasePriority:
-        return set_base_priority(ThreadHandle, ThreadInformation, ThreadInformationLength);
-    case ThreadAffinityMask:
-        return set_affinity(ThreadHandle, ThreadInformation, ThreadInformationLength);
-    case ThreadGroupInformation:
-        return set_group(ThreadHandle, ThreadInformation, ThreadInformationLength);
-    case ThreadCounterProfiling:
+    const struct information_class *class = find_class(ThreadInformationClass);
+    union thread_information info;
+    struct object *object;
+    if (ThreadInformationClass == ThreadCounterProfiling)
         return thread_profiling_set(ThreadHandle, ThreadInformation, ThreadInformationLength);
-    default: return STATUS_INVALID_INFO_CLASS;
-    }
-}
-
-static NTSTATUS query_basic(HANDLE handle, PVOID buffer, ULONG length, PULONG returned)
-{
-    struct object *object;
-    THREAD_BASIC_INFORMATION info = { 0 };
-    ULONG size = sizeof info;
-    if (length != size)
+    if (!class || !class->set)
+        return STATUS_INVALID_INFO_CLASS;
+    if (ThreadInformationLength != class->size)
         return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = handle_lookup(handle, &thread_type, THREAD_QUERY_INFORMATION, &object);
+    NTSTATUS status = copy_in(&info, ThreadInformation, class->size);
+    if (NT_SUCCESS(status))
+        status = handle_lookup(ThreadHandle, &thread_type, THREAD_SET_INFORMATION, &object);
     if (!NT_SUCCESS(status))
         return status;
-    struct thread *thread = (struct thread *)object;
-    info.ExitStatus = object_signaled(&thread->object) ? thread->exit_status : STATUS_PENDING;
-    info.ClientId = thread_client_id(thread);
-    info.TebBaseAddress = (PVOID)thread->teb;
-    info.AffinityMask = cpu_set_primary(thread->affinity).Mask;
-    info.Priority = thread->priority;
-    info.BasePriority = thread->priority - THREAD_PRIORITY;
+    status = class->set((struct thread *)object, &info);
     object_release(object);
-    status = copy_out(buffer, &info, size);
-    return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;
+    return status;
 }
 
-static NTSTATUS query_group(HANDLE handle, PVOID buffer, ULONG length, PULONG returned)
-{
-    struct object *object;
-    ULONG size = sizeof(GROUP_AFFINITY);
-    if (length != size)
-        return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = handle_lookup(handle, &thread_type, THREAD_QUERY_INFORMATION, &object);
-    if (!NT_SUCCESS(status))
-        return status;
-    GROUP_AFFINITY group = cpu_set_primary(((struct thread *)object)->affinity);
-    object_release(object);
-    status = copy_out(buffer, &group, size);
-    return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;
-}
-
-/* ThreadTimes, and ThreadCycleTime: the cycles, and a copy of them (NT: those since the last
- * switch). */
-static NTSTATUS query_usage(HANDLE handle, THREADINFOCLASS class, PVOID buffer, ULONG length,
-                            PULONG returned)
-{
-    struct object *object;
-    union {
-        KERNEL_USER_TIMES times;
-        uint64_t cycles[2];
-    } info;
-    uint64_t ended;
-    ULONG size = class == ThreadTimes ? sizeof info.times : sizeof info.cycles;
-    if (length != size)
-        return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = handle_lookup(handle, &thread_type, THREAD_QUERY_INFORMATION, &object);
-    if (!NT_SUCCESS(status))
-        return status;
-    const struct thread *thread = (struct thread *)object;
-    uint64_t cycles = thread_cycles(thread, &ended);
-    if (class == ThreadTimes)
-        usage_times(thread->created, ended, cycles, &info.times);
-    else
-        info.cycles[0] = info.cycles[1] = cycles;
-    object_release(object);
-    status = copy_out(buffer, &info, size);
-    return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;
-}
-
-/* ThreadBasicInformation, ThreadTimes, ThreadCycleTime, ThreadGroupInformation and
- * ThreadCounterProfiling; others STATUS_INVALID_INFO_CLASS. */
+/* The classes with `query`, and ThreadCounterProfiling; others STATUS_INVALID_INFO_CLASS. */
 NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                   PVOID ThreadInformation, ULONG ThreadInformationLength,
                                   PULONG ReturnLength)
 {
-    switch (ThreadInformationClass) {
-    case ThreadBasicInformation:
-        return query_basic(ThreadHandle, ThreadInformation, ThreadInformationLength, ReturnLength);
-    case ThreadTimes:
-    case ThreadCycleTime:
-        return query_usage(ThreadHandle, ThreadInformationClass, ThreadInformation,
-                           ThreadInformationLength, ReturnLength);
-    case ThreadGroupInformation:
-        return query_group(ThreadHandle, ThreadInformation, ThreadInformationLength, ReturnLength);
-    case ThreadCounterProfiling:
+    const struct information_class *class = find_class(ThreadInformationClass);
+    union thread_information info = { 0 };
+    struct object *object;
+    if (ThreadInformationClass == ThreadCounterProfiling)
         return thread_profiling_query(ThreadHandle, ThreadInformation, ThreadInformationLength,
                                       ReturnLength);
-    default: return STATUS_INVALID_INFO_CLASS;
-    }
+    if (!class || !class->query)
+        return STATUS_INVALID_INFO_CLASS;
+    if (ThreadInformationLength != class->size)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    NTSTATUS status = handle_lookup(ThreadHandle, &thread_type, THREAD_QUERY_INFORMATION, &object);
+    if (!NT_SUCCESS(status))
+        return status;
+    class->query((const struct thread *)object, &info);
+    object_release(object);
+    status = copy_out(ThreadInformation, &info, class->size);
+    return NT_SUCCESS(status) && ReturnLength
+               ? copy_out(ReturnLength, &class->size, sizeof class->size)
+               : status;
 }
 
 /* The number in its group. */

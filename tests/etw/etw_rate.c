@@ -9,7 +9,7 @@
 
 #define EVENTS 20000u   /* of each processor, or of more than eight 80,000 in all */
 #define AHEAD 1000u     /* events that a writer may be ahead of the reader */
-#define RECORD_MAX 110u /* of four counters, each with its LFENCE */
+#define RECORD_MAX 104u /* of four counters, each with its LFENCE */
 #define UNWANTED_MAX 3u
 
 static unsigned each(void) { return cpu_count > 8 ? EVENTS * 4 / cpu_count : EVENTS; }
@@ -338,7 +338,7 @@ TEST(etw_rate, just_fits, "a reader with space for exactly two buffers gets both
 
 TEST(etw_rate, cost,
      "a hook that no session has enabled costs at most 3 instructions, a context switch record "
-     "with 4 counters 110")
+     "with 4 counters 104")
 {
     static const ULONG hook = PERFINFO_LOG_TYPE_CONTEXTSWAP;
     /* Three counters of some machines count instructions. */

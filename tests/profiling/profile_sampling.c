@@ -13,7 +13,7 @@
 #define SAMPLES 1000u
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
 #define LOOP_BYTES 64
-#define COST_MAX 220  /* instructions of one interrupt */
+#define COST_MAX 212  /* instructions of one interrupt */
 #define X2APIC_MORE 6 /* EOI and the LVT entry, each with three MOVs more */
 #define ACCESSES_MAX 5
 
@@ -209,7 +209,7 @@ static bool measure_sample(const struct sampling *s, unsigned try, struct interr
 }
 
 TEST(profile_sampling, cost,
-     "an interrupt that samples costs at most 5 accesses to PMU MSRs and 220 instructions, from "
+     "an interrupt that samples costs at most 5 accesses to PMU MSRs and 212 instructions, from "
      "its vector to IRET")
 {
     struct sampling s;

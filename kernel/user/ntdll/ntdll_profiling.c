@@ -141,8 +141,8 @@ static void read_block_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DAT
     data->HwCountersCount = (BYTE)filled;
 }
 
-/* Reads the counters in the usual case: the first elements, all configured, one mask. False: it is
- * another case. */
+/* Reads the counters in the usual case: the first elements, all configured, one mask. Unrolled: no
+ * register points to an element, so fewer are saved. False: it is another case. */
 static inline bool read_plain(const THREAD_PERFORMANCE_DATA *block, PPERFORMANCE_DATA data)
 {
     ULONG elements = block->HardwareCounters & ALL_ELEMENTS, lack = block->CycleTime.Index;
@@ -151,12 +151,14 @@ static inline bool read_plain(const THREAD_PERFORMANCE_DATA *block, PPERFORMANCE
         lack > 0xff) /* 0 is none, too */
         return false;
     data->HwCountersCount = (BYTE)n;
-    const COUNTER_READING *c = block->HwCounters;
-    HARDWARE_COUNTER_DATA *d = data->HwCounters;
     uint64_t mask = ~UINT64_C(0) >> (lack & 63);
-    do
-        *d++ = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of_counter(c++, mask) };
-    while (elements >>= 1);
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < MAX_HW_COUNTERS; i++) {
+        data->HwCounters[i] =
+            (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of_counter(&block->HwCounters[i], mask) };
+        if (n == i + 1)
+            break;
+    }
     return true;
 }
 
