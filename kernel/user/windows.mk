@@ -90,6 +90,7 @@ $(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
 	$(call SAY,EXE)$(WIN_CC) -nostdlib -Wl,-e,user_begin,--image-base=0x400000 \
 	    -Wl,--disable-dynamicbase,--no-insert-timestamp -o $@.debug $(RING3_OBJ) $(RING3_DLLS) -lgcc
 	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
+	$(Q)x86_64-w64-mingw32-objcopy -O binary -j .tests $@ $(@D)/ring3.tests
 
 $(BUILD)/tests/harness/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
 WIN_OBJECTS := $(RING3_OBJ) $(NTDLL_OBJ) $(KERNEL32_OBJ) $(MSVCRT_OBJ) $(ADVAPI32_OBJ)
