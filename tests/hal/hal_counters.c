@@ -188,7 +188,10 @@ TEST(hal_counters, range, "a range includes both its ends, and nothing else [HC-
     unsigned begin = bit_lowest(pairs);
     uint64_t others = common_counters() & ~(UINT64_C(3) << begin);
     HANDLE pair = NULL, handle = NULL;
-    struct list list = { 1, { range(begin, begin + 1) } };
+    struct list list = { 1, { range(begin, begin + 1) } }, one = { 1, { range(begin, begin) } };
+    CHECK_STATUS(take_on(BY_NULL, &one, &pair), STATUS_SUCCESS);
+    CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters() & ~PMU_BIT(begin));
+    free_and_check(pair);
     CHECK_STATUS(take_on(BY_NULL, &list, &pair), STATUS_SUCCESS);
     CHECK_STATUS(take_one(BY_NULL, begin, &handle), STATUS_INSUFFICIENT_RESOURCES);
     CHECK_STATUS(take_one(BY_NULL, begin + 1, &handle), STATUS_INSUFFICIENT_RESOURCES);
@@ -198,17 +201,6 @@ TEST(hal_counters, range, "a range includes both its ends, and nothing else [HC-
         free_and_check(handle);
     }
     free_and_check(pair);
-}
-
-TEST(hal_counters, range_of_one, "a range with Begin = End is one counter")
-{
-    SKIP_WITHOUT_PMU();
-    unsigned ctr = nth_counter(0);
-    HANDLE handle = NULL;
-    struct list list = { 1, { range(ctr, ctr) } };
-    CHECK_STATUS(take_on(BY_NULL, &list, &handle), STATUS_SUCCESS);
-    CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters() & ~PMU_BIT(ctr));
-    free_and_check(handle);
 }
 
 TEST(hal_counters, fixed_by_selector, "a fixed counter has the index 32 + n, or its RDPMC selector")

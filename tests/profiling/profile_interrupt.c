@@ -363,26 +363,3 @@ TEST(profile_interrupt, small_combinations,
     vm_unmap(vm_kernel_pml4, GUARDED);
     phys_free(page, 1);
 }
-
-TEST(profile_interrupt, random_combinations,
-     "with random sizes of regions, buckets and buffers nothing is written outside the buffer "
-     "[slow]")
-{
-    void *page = phys_alloc(1);
-    uint64_t random = 88172645463325252, tried = 0, many = test_long() ? 2000 : 300;
-    REQUIRE(page && vm_map(vm_kernel_pml4, GUARDED, virt_to_phys(page), PTE_WRITE | PTE_NX));
-    while (tried < many) {
-        test_random(&random);
-        struct combination c = { BASE, random >> (random & 63), (ULONG)(random >> 8) % 34,
-                                 (ULONG)(random >> 20) % (PAGE_SIZE + 1) };
-        if (c.log2 >= 2 && c.log2 <= 31 && c.size >> 10 && c.buffer_size / 4 >= buckets_of(&c))
-            continue; /* accepted, but too many addresses to try */
-        if (c.size > 1ul << 62)
-            c.size = random >> 50;
-        try((uint8_t *)GUARDED, &c);
-        tried++;
-    }
-    CHECK_EQ(tried, many);
-    vm_unmap(vm_kernel_pml4, GUARDED);
-    phys_free(page, 1);
-}

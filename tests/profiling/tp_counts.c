@@ -125,27 +125,6 @@ TEST(tp_counts, counts_start_again,
     counting_stop();
 }
 
-TEST(tp_counts, events, "two events at once are read in the order of the configuration [TP-73]")
-{
-    static const enum pmu_event events[2][2] = { { PMU_INSTRUCTIONS, PMU_CYCLES },
-                                                 { PMU_CYCLES, PMU_INSTRUCTIONS } };
-    unsigned ctrs[2];
-    PERFORMANCE_DATA data;
-    SKIP_WITHOUT_PMU();
-    for (unsigned round = 0; round < 2; round++) {
-        if (!counting_possible(events[round], 2))
-            SKIP("needs counters of instructions and of cycles");
-        REQUIRE(counting_start_many(events[round], 2, PMU_USER, ctrs));
-        if (measure_mask(0xffff, &data)) {
-            CHECK_EQ(data.HwCountersCount, 2);
-            counted_element(&data.HwCounters[round]);
-            CHECK_RANGE(data.HwCounters[1 - round].Value, WORK / 100,
-                        1000000000); /* several a cycle; slow hosts */
-        }
-        counting_stop();
-    }
-}
-
 TEST(tp_counts, others_not_counted,
      "what other threads execute while the thread sleeps is not in its counts [TP-82 slow]")
 {
