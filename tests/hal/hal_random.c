@@ -9,14 +9,6 @@ struct held {
     uint64_t counters;
 };
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
 static bool model_allows(const struct held *held, unsigned n, const struct held *wanted)
 {
     for (unsigned i = 0; i < n; i++)
@@ -59,20 +51,20 @@ static struct list list_of(uint64_t counters, bool ranges)
 
 static void random_step(struct held *held, unsigned n, uint64_t *state)
 {
-    struct held *h = &held[next_random(state) % n];
+    struct held *h = &held[test_random(state) % n];
     if (h->handle) {
         free_and_check(h->handle);
         h->handle = NULL;
         return;
     }
-    bool everywhere = next_random(state) % 4 == 0, exclusive = next_random(state) % 8 == 0;
+    bool everywhere = test_random(state) % 4 == 0, exclusive = test_random(state) % 8 == 0;
     for (unsigned i = 0; i < CPU_GROUPS_MAX; i++)
-        h->cpus.bits[i] = next_random(state) & cpu_all().bits[i];
+        h->cpus.bits[i] = test_random(state) & cpu_all().bits[i];
     h->cpus = everywhere ? cpu_all() : h->cpus;
-    h->counters = next_random(state) & next_random(state) & common_counters();
+    h->counters = test_random(state) & test_random(state) & common_counters();
     if (cpu_set_empty(h->cpus) || !h->counters)
         return;
-    struct list list = list_of(h->counters, next_random(state) % 2);
+    struct list list = list_of(h->counters, test_random(state) % 2);
     h->counters = exclusive ? ~UINT64_C(0) : h->counters;
     NTSTATUS wanted = model_allows(held, n, h) ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
     h->handle = NO_HANDLE;

@@ -112,28 +112,6 @@ TEST(tp_counts, elements_in_order,
     counting_stop();
 }
 
-TEST(tp_counts, others_not_counted,
-     "what other threads execute while the thread sleeps is not in its counts [TP-82 slow]")
-{
-    unsigned ctr;
-    SKIP_WITHOUT_PMU();
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        struct runner spinner = start_on(user_spin, 0, cpu_set_one(cpu));
-        if (spinner.thread)
-            peek_wait(spinner.process, &user_state, 1);
-        struct runner sleeper = start_on(user_sleep_measured, 1, cpu_set_one(cpu));
-        if (user_wait(sleeper.thread)) {
-            /* Two reads and the call of Sleep. 20 ms of the other thread would be millions. */
-            CHECK_RANGE(peek(sleeper.process, &user_values[0]), 10, READ_MAX);
-            CHECK_RANGE(peek(sleeper.process, &user_values[1]), 400000, 600000 + READ_MAX);
-        }
-        user_finish(sleeper.process, sleeper.thread);
-        end_by_force(spinner.process, spinner.thread);
-    }
-    counting_stop();
-}
-
 TEST(tp_counts, counts_grow,
      "no value decreases between reads, also while the thread is moved [TP-81 TP-85 slow]")
 {

@@ -13,16 +13,6 @@
 #include "tests/harness/profile.h"
 #include "tests/harness/threads.h"
 
-/* start_on, once it is profiled. */
-static struct runner start_ready(void (*function)(uint64_t), uint64_t argument,
-                                 struct cpu_set affinity)
-{
-    struct runner r = start_on(function, argument, affinity);
-    if (r.thread)
-        peek_wait(r.process, &user_state, 1);
-    return r;
-}
-
 static void end_runner(struct runner *r) { end_by_force(r->process, r->thread); }
 
 /* Waits for the thread; its exit status. */
@@ -137,35 +127,6 @@ TEST(tp_threads, ends_enabled,
     }
 }
 
-static void query_profiling(void *argument)
-{
-    HARDWARE_COUNTER array[MAX_HW_COUNTERS];
-    ULONG count = 0;
-    NTSTATUS status = KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count);
-    *(uint64_t *)argument = status == STATUS_SUCCESS && count == 1 ? array[0].Index : ~UINT64_C(0);
-}
-
-TEST(tp_threads, one_configuration, "threads on every CPU use the same configuration [TP-31 TP-32]")
-{
-    SKIP_WITHOUT_PMU();
-    unsigned ctr = bit_lowest(common_counters());
-    for (unsigned setter = 0; setter<cpu_count; setter += cpu_count> 1 ? cpu_count - 1 : 1) {
-        test_run_on(setter);
-        CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
-        for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-            uint64_t index = 0;
-            struct thread *thread =
-                thread_create("query", query_profiling, &index, cpu_set_one(cpu));
-            if (!CHECK(thread != NULL))
-                continue;
-            team_end(thread);
-            CHECK_EQ(index, pmu_rdpmc_index(ctr));
-        }
-        CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
-    }
-    test_run_anywhere();
-}
-
 /* --- Permission for RDPMC (CR4.PCE). It depends on the thread and not on counters, so these
  * tests run without a PMU too. --- */
 
@@ -213,31 +174,15 @@ static void not_allowed_beside_others(void)
 }
 
 TEST(tp_threads, rdpmc_beside_profiled,
-     "RDPMC is refused to other threads while threads are profiled, running or asleep, on this CPU "
-     "and on others [TP-98]")
+     "RDPMC is refused to other threads while threads are profiled, running, asleep or ended, on "
+     "this CPU and on others; also while they count, where the switch takes its short path [TP-98]")
 {
     not_allowed_beside_others();
-}
-
-TEST(tp_threads, rdpmc_beside_counting,
-     "RDPMC is refused to other threads while threads count, where the switch takes its short path "
-     "[TP-98]")
-{
-    SKIP_WITHOUT_PMU();
+    if (!test_has_pmu())
+        return;
     CHECK_STATUS(set_one(bit_lowest(pmu_common_counters(SMP_ALL))), STATUS_SUCCESS);
     not_allowed_beside_others();
     CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
-}
-
-TEST(tp_threads, rdpmc_after_profiled,
-     "permission for RDPMC ends with its thread: the next thread on the CPU does not have it "
-     "[TP-98]")
-{
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        struct runner r = start_on(user_end_profiled, 1, cpu_set_one(cpu));
-        CHECK_STATUS(finish_runner(&r), STATUS_SUCCESS);
-        not_allowed(cpu_set_one(cpu));
-    }
 }
 
 TEST(tp_threads, rdpmc_allowed,
