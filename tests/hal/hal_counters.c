@@ -246,20 +246,3 @@ TEST(hal_counters, free_of_one_processor,
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
     free_and_check(all);
 }
-
-TEST(hal_counters, selectors, "the selectors that are accepted are those that RDPMC accepts")
-{
-    SKIP_WITHOUT_PMU();
-    uint64_t mask = 0;
-    bool uneven;
-    for (unsigned ctr = 0; ctr < 64; ctr++) {
-        bool exists = common_counters() >> ctr & 1;
-        uint64_t selector = pmu_rdpmc_index(ctr);
-        CHECK_EQ(hal_counter_selector(selector, &mask, &uneven), exists);
-        if (exists)
-            CHECK_EQ(mask, pmu_common_mask(EVERYWHERE, ctr));
-    }
-    CHECK(!hal_counter_selector(PMU_FIXED, &mask, &uneven));
-    CHECK(!hal_counter_selector(UINT64_C(1) << 32, &mask, &uneven));
-    CHECK(!hal_counter_selector(0x80000000, &mask, &uneven));
-}

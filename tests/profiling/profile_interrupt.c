@@ -196,32 +196,6 @@ TEST(profile_interrupt, affinity,
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
 }
 
-#define SAMPLES_EACH 1000
-
-static void sample_often(void *unused)
-{
-    (void)unused;
-    for (unsigned i = 0; i < SAMPLES_EACH; i++)
-        sample_at(BASE, ProfileTime);
-}
-
-TEST(profile_interrupt, atomic,
-     "samples of several processors in one bucket are all counted [PO-59]")
-{
-    SKIP_WITH_ONE_CPU();
-    HANDLE profile = usual();
-    struct thread *threads[MAX_CPUS] = { NULL };
-    profile_start(profile);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        threads[cpu] = thread_create("sampler", sample_often, NULL, cpu_set_one(cpu));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        REQUIRE(threads[cpu] != NULL);
-        team_end(threads[cpu]);
-    }
-    CHECK_EQ(buffer[0], SAMPLES_EACH * cpus_of_group());
-    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
-}
-
 /* --- One process. --- */
 
 /* Makes a sample in a kernel thread that is assigned to the process meanwhile. */
