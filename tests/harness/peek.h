@@ -49,7 +49,7 @@ static inline struct runner start_on(void (*function)(uint64_t), uint64_t argume
     return r;
 }
 
-/* The same, once it says that it is ready. */
+/* As start_on, once the thread says that it is ready. */
 static inline struct runner start_ready(void (*function)(uint64_t), uint64_t argument,
                                         struct cpu_set affinity)
 {

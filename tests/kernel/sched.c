@@ -197,16 +197,6 @@ TEST(sched, no_such_cpu, "an affinity without any CPU is refused")
                      STATUS_INVALID_PARAMETER);
 }
 
-TEST(sched, migrates, "a running thread moves to every CPU, one after the other")
-{
-    for (unsigned round = 0; round < 3; round++)
-        for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-            test_run_on(cpu);
-            CHECK_EQ(cpu_number(), cpu);
-        }
-    test_run_anywhere();
-}
-
 TEST(sched, many_threads, "200 threads start and end, and leave nothing")
 {
     for (unsigned i = 0; i < 200 / THREADS; i++)

@@ -127,6 +127,35 @@ TEST(tp_threads, ends_enabled,
     }
 }
 
+static void query_profiling(void *argument)
+{
+    HARDWARE_COUNTER array[MAX_HW_COUNTERS];
+    ULONG count = 0;
+    NTSTATUS status = KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count);
+    *(uint64_t *)argument = status == STATUS_SUCCESS && count == 1 ? array[0].Index : ~UINT64_C(0);
+}
+
+TEST(tp_threads, one_configuration, "threads on every CPU use the same configuration [TP-31 TP-32]")
+{
+    SKIP_WITHOUT_PMU();
+    unsigned ctr = bit_lowest(common_counters());
+    for (unsigned setter = 0; setter<cpu_count; setter += cpu_count> 1 ? cpu_count - 1 : 1) {
+        test_run_on(setter);
+        CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
+        for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+            uint64_t index = 0;
+            struct thread *thread =
+                thread_create("query", query_profiling, &index, cpu_set_one(cpu));
+            if (!CHECK(thread != NULL))
+                continue;
+            team_end(thread);
+            CHECK_EQ(index, pmu_rdpmc_index(ctr));
+        }
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+    }
+    test_run_anywhere();
+}
+
 /* --- Permission for RDPMC (CR4.PCE). It depends on the thread and not on counters, so these
  * tests run without a PMU too. --- */
 
