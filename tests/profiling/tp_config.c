@@ -127,6 +127,7 @@ TEST(tp_config, full,
     empty();
 }
 
+/* The kernel's own; tp_enable.layout looks at what programs have. */
 TEST(tp_config, layout, "structures have Windows' sizes and offsets [TP-99 TP-100]")
 {
     tp_layout_check();

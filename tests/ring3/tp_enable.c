@@ -15,6 +15,11 @@ static struct {
     HANDLE profile, thread;
 } shared;
 
+TEST_USER(tp_enable, layout, "structures have Windows' sizes and offsets [TP-99 TP-100]")
+{
+    tp_layout_check();
+}
+
 TEST_USER(tp_enable, enable_disable,
           "enable, query and disable agree; a second disable is refused; no privilege is needed "
           "[TP-33 TP-41 TP-45 TP-48 TP-49]")

@@ -85,7 +85,7 @@ static void check_written(DWORD flags, DWORD64 mask)
 TEST_USER(tp_read, written,
           "cycles and retries are always written, switches and reasons by DISPATCHING, elements "
           "that the mask selects by HARDWARE_COUNTERS: 0 without a counter [TP-43 TP-58 TP-59 "
-          "TP-60 TP-71 TP-74 TP-75 TP-78]")
+          "TP-60 TP-71 TP-74 TP-75 TP-77 TP-78]")
 {
     static const DWORD64 masks[] = { 0, 1, 5, 0x8000, 0xaaaa, 0xffff };
     for (unsigned m = 0; m < ARRAY_SIZE(masks); m++)
@@ -93,7 +93,7 @@ TEST_USER(tp_read, written,
             check_written(flags, masks[m]);
 }
 
-TEST_USER(tp_read, reasons_stay, "a read of counters alone leaves reasons for later ones [TP-77]")
+TEST_USER(tp_read, reasons_stay, "a read of counters alone leaves reasons for later ones")
 {
     HANDLE profile = ring3_enable(1, 0);
     PERFORMANCE_DATA data;
