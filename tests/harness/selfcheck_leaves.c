@@ -97,31 +97,21 @@ static void everything_is_there(void)
     check_session();
 }
 
-#define LEAVES(name, meaning)                                                                      \
+#define THEN(name)                                                                                 \
     TEST(selfcheck_leaves, name##_then, "after it everything is there again")                      \
     {                                                                                              \
         everything_is_there();                                                                     \
-    }                                                                                              \
+    }
+#define LEAVES(name, meaning)                                                                      \
+    THEN(name)                                                                                     \
     TEST(selfcheck_leaves, name, meaning)
 
 TEST(selfcheck_leaves, a_first, "everything is there at the beginning") { everything_is_there(); }
 
-TEST(selfcheck_leaves, ring3_hang_then, "after it everything is there again")
-{
-    everything_is_there();
-}
-TEST(selfcheck_leaves, ring3_threads_then, "after it everything is there again")
-{
-    everything_is_there();
-}
-TEST(selfcheck_leaves, ring3_wait_then, "after it everything is there again")
-{
-    everything_is_there();
-}
-TEST(selfcheck_leaves, ring3_flood_then, "after it everything is there again")
-{
-    everything_is_there();
-}
+THEN(ring3_hang)
+THEN(ring3_threads)
+THEN(ring3_wait)
+THEN(ring3_flood)
 
 /* --- What is left. --- */
 
