@@ -59,7 +59,7 @@ for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2)) {
               "$model: what its vendor's processors do") or diag $heard;
 }
 
-# The same as on plain QEMU.
+# All probes beside plain QEMU.
 for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2), 'intel-v5,step') {
     my $said = `PMU=$model tests/guests/transparent $build/transparent.elf 2>&1 </dev/null`;
     is($? >> 8, 0, "$model: the same as plain QEMU") or diag $said;
