@@ -3,7 +3,8 @@
 # NAME.def, and the tests' program. The Makefile includes this.
 # Of <windows.h> only what a library needs: all of it, and all vector extensions of gcc's, took four
 # fifths of the time of a build. kernel/user/include stands before gcc's own.
-WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -Ikernel/user/include -I. \
+WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -DNOSERVICE -DNOMCX -DNOIME \
+          -D_INC_VIRTDISK -D_WINNETWK_ -Ikernel/user/include -I. \
           -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector \
           -fno-tree-loop-distribute-patterns -fno-ident -ffile-prefix-map=$(CURDIR)=. \
           -mstringop-strategy=loop -Wall -Wextra $(WERROR) -Wshadow

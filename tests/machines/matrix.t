@@ -34,6 +34,14 @@ sub at_least
         : "$passed tests, $made checks; want $tests, $checks";
 }
 
+# So many tests passed whose names begin so.
+sub passed
+{
+    my ($log, $least, $prefix) = @_;
+    my $passed = () = $log =~ /^ok \d+ - \Q$prefix\E\w*\.\w+$/mg;
+    return $passed >= $least ? () : "$passed tests of $prefix, want $least";
+}
+
 # With verbose: no test takes longer than so many seconds by the machine's clock.
 sub none_longer_than
 {
