@@ -137,7 +137,8 @@ TEST_USER(
     CHECK(most_counters() ? entries > 1 : entries == 1);
 }
 
-static const ULONG sources[16] = { SOURCE, SOURCE, SOURCE, SOURCE, SOURCE };
+/* One more than any list has entries. */
+static const ULONG sources[257] = { SOURCE, SOURCE, SOURCE, SOURCE, SOURCE };
 static const CLASSIC_EVENT_ID no_events[5] = { { .Type = 36 } };
 static const PERFINFO_GROUPMASK no_masks;
 static const TRACE_PROFILE_INTERVAL interval = { ProfileTime, 20000 };
