@@ -205,6 +205,7 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
     call_argument = argument;
     if (others)
         for_each_cpu(cpu, &among) {
+            cpus[cpu]->calls_made++;
             __atomic_store_n(&cpus[cpu]->called, true, __ATOMIC_RELEASE);
             apic_send(cpus[cpu]->apic_id, VECTOR_CALL);
         }
@@ -227,6 +228,7 @@ void smp_call_interrupt(void)
         return;
     uint64_t entered = rdtsc();
     me->locks++;
+    me->calls_run++;
     call_function(call_argument);
     if (call_ended)
         call_ended(entered, call_function); /* before the answer, while the caller waits */
