@@ -11,7 +11,7 @@
 #define FIXED_RINGS 3u
 #define SHOWN 8u
 
-static bool may_lose;              /* interrupts of counters */
+static bool may_lose; /* interrupts of counters */
 static struct cpu_features *const has = &cpu_features;
 static uint64_t kernels_gates, kernels_cr4;
 
