@@ -61,8 +61,11 @@ void clean_threads(void)
     end_kind(false);
     end_kind(true);
     struct thread *thread = thread_after(first_id);
-    if (thread && thread->state == THREAD_RUNNING)
-        panic("thread %s cannot be ended on CPU %u", thread->name, thread->cpu);
+    if (thread && thread->state == THREAD_RUNNING) {
+        char owed[160];
+        smp_owed(owed, sizeof owed);
+        panic("thread %s cannot be ended on CPU %u%s", thread->name, thread->cpu, owed);
+    }
     if (thread)
         object_release(&thread->object);
 }
