@@ -82,6 +82,8 @@ uint64_t hal_counters_rewritten(unsigned cpu);
 void hal_counters_check(uint64_t counters);
 /* How many owners there are; for leak checks. */
 unsigned hal_counters_owned(void);
+/* Bits: counters of this CPU whose overflows have an owner, as its interrupt finds it. */
+uint64_t hal_counters_owned_here(void);
 
 /* Counters that work on every processor; 0: no PMU. NT: no source says how many Windows reports
  * where processors differ. */

@@ -119,10 +119,8 @@ static void exit_msr(struct vcpu *v)
         done = !write || write_pat(value);
         value = v->vmcb.pat = rdmsr(MSR_PAT); /* of the VMCB with nested paging */
     } else if (clock_owns(msr)) {
-        if (write)
-            clock_wrmsr(v, msr, value);
+        done = write ? clock_wrmsr(v, msr, value) : clock_has(msr);
         value = clock_rdmsr(v, msr);
-        done = true;
     } else if (deadline_owns(msr)) {
         if (write)
             deadline_wrmsr(v, value);

@@ -81,7 +81,7 @@ void clock_start(struct vcpu *v)
         print("# vpmu: %s, instruction clock, an exit costs %lu\n", machine_text(), clock_cost);
 }
 
-/* --- The quirk tsc. --- */
+/* --- The quirks tsc and tscfixed. --- */
 
 static void set_ahead(struct vcpu *v, uint64_t ahead)
 {
@@ -97,11 +97,14 @@ uint64_t clock_rdmsr(const struct vcpu *v, uint32_t msr)
 }
 
 /* A write of the TSC changes TSC_ADJUST as much. */
-void clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
+bool clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
 {
+    if (virt_quirks.tsc_fixed)
+        return virt_quirks.tsc_fixed == TSC_IGNORES;
     uint64_t more = value - clock_rdmsr(v, msr);
     v->clock.adjust += more;
     set_ahead(v, v->clock.ahead + more);
+    return true;
 }
 
 /* --- The guest's time. A step takes the host over a thousand units of the clock. While the guest

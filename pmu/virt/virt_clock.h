@@ -28,10 +28,16 @@ void clock_start(struct vcpu *v);
 void clock_start_tsc(struct vcpu *v);
 static inline bool clock_owns(uint32_t msr)
 {
-    return virt_quirks.tsc && (msr == MSR_TSC || msr == MSR_TSC_ADJUST);
+    return (virt_quirks.tsc || virt_quirks.tsc_fixed) && (msr == MSR_TSC || msr == MSR_TSC_ADJUST);
+}
+/* Of these: whether it can be read. */
+static inline bool clock_has(uint32_t msr)
+{
+    return msr == MSR_TSC || virt_quirks.tsc_fixed != TSC_FAULTS;
 }
 uint64_t clock_rdmsr(const struct vcpu *v, uint32_t msr);
-void clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
+/* False: #GP. */
+bool clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
 /* Before and after each run of the guest: what time it sees. clock: what svm_run returned. */
 void clock_enter(struct vcpu *v);
 void clock_leave(struct vcpu *v, uint64_t clock);

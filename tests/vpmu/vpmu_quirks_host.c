@@ -37,11 +37,36 @@ VPMU_TEST(vpmu_quirks, contend, "no more counters count than the quirk gives, el
     CHECK_EQ(counted, k && k < all ? k : all);
 }
 
+static void check_left(bool here)
+{
+    uint64_t left = here ? vpmu_quirk("left") : 0;
+    uint64_t wanted = (left | vpmu_quirk("owned")) & ~vpmu_quirk("dead");
+    CHECK_EQ(pmu_here()->left_running, wanted & pmu_here()->reported);
+}
+
 VPMU_TEST(vpmu_quirks, left,
           "firmware leaves the counters of the quirk enabled, which is reported, else none [VP-37]")
 {
-    uint64_t wanted = (vpmu_quirk("left") | vpmu_quirk("owned")) & ~vpmu_quirk("dead");
-    CHECK_EQ(pmu_here()->left_running, wanted & pmu_here()->reported);
+    check_left(!vpmu_quirk("leftone") || pmu_here() == pmu_of(0));
+}
+
+/* The kernel takes the first CPU, which also was the first of its kind, as its kind's others are. */
+VPMU_TEST(vpmu_quirks, leftone, "what firmware left on the first CPU alone is of its kind alone")
+{
+    if (!vpmu_quirk("leftone"))
+        SKIP("the quirk leftone is off");
+    check_left(pmu_here() == pmu_of(0));
+}
+
+VPMU_TEST(vpmu_quirks, frozen,
+          "counters count, and no status of a freeze is set, where firmware left that")
+{
+    const uint32_t status = pmu_here()->msr.global_status;
+    const unsigned ctr = vpmu_counter();
+    if (!status)
+        SKIP("no register of overflow status");
+    CHECK_EQ(lab_rdmsr(status) >> 58 & 3, 0);
+    CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, 100) > 0);
 }
 
 /* The general-purpose counters whose enable bit is set 12 ms after it was cleared. */
@@ -318,11 +343,28 @@ TEST(vpmu_quirks, tsc,
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         uint64_t adjust = 0;
         test_run_on(cpu);
-        CHECK_EQ(rdmsr_fault(MSR_TSC_ADJUST, &adjust), 0);
+        if (vpmu_quirk("tscfixed")) /* the kernel's clock takes it off instead */
+            adjust = cpus[cpu]->tsc_behind;
+        else
+            CHECK_EQ(rdmsr_fault(MSR_TSC_ADJUST, &adjust), 0);
         int64_t error = (int64_t)adjust + each * (int64_t)cpu;
         CHECK(error >= -TSC_ERROR && error <= TSC_ERROR);
     }
     test_run_anywhere();
+}
+
+#define FAR_AHEAD (1ul << 40)
+
+VPMU_TEST(vpmu_quirks, tscfixed, "writes of the TSC do nothing, or fault, where the quirk says so")
+{
+    const uint64_t word = vpmu_quirk("tscfixed"), before = rdtsc();
+    const unsigned fault = word == 1 || vpmu_quirk("ignoremsrs") ? 0 : LAB_GP_FAULT;
+    uint64_t adjust;
+    if (!word)
+        SKIP("the quirk tscfixed is off");
+    CHECK_EQ(wrmsr_fault(MSR_TSC, before + FAR_AHEAD), fault);
+    CHECK_EQ(rdmsr_fault(MSR_TSC_ADJUST, &adjust), fault);
+    CHECK(rdtsc() - before < FAR_AHEAD / 2);
 }
 
 TEST(vpmu_quirks, c1e,
