@@ -26,7 +26,7 @@ my @house = qw(
     kernel/driver 4780
     kernel/init 520
     boot 1910
-    tests/harness 5970
+    tests/harness 5900
     tests/hal 3890
     tests/pmu 6010
     tests/vpmu 2670
@@ -42,7 +42,7 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
     kernel/user 10750
-    tests/ring3 9500
+    tests/ring3 9480
     tests/guests 7700
     tests/machines 2480
     tests/tools 7950
@@ -50,7 +50,7 @@ my %lines = (@house, qw(
     tests/drivers 3550
     tests/samples 1130
     tests/mutants 700
-    doc 530
+    doc 620
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
