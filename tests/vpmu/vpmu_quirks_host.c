@@ -18,7 +18,8 @@ static void pass_us(uint64_t us)
         asm volatile("");
 }
 
-/* All counters run at a time; how many count. */
+/* A host's own perf, or its NMI watchdog, has counters: KVM cannot give the guest all that CPUID
+ * reports at once, and those beyond stand still. All counters run at a time; how many count. */
 VPMU_TEST(vpmu_quirks, contend, "no more counters count than the quirk gives, else all")
 {
     uint64_t k = vpmu_quirk("contend"), counted = 0, all = 0, counters = 0;
@@ -44,6 +45,8 @@ static void check_left(bool here)
     CHECK_EQ(pmu_here()->left_running, wanted & pmu_here()->reported);
 }
 
+/* Firmware may leave counters enabled: HP's ProLiant (38Dh is 330h), or an AMD guest of KVM that
+ * was rebooted while counting. Linux' check_hw_exists reports it. */
 VPMU_TEST(vpmu_quirks, left,
           "firmware leaves the counters of the quirk enabled, which is reported, else none [VP-37]")
 {
@@ -116,7 +119,9 @@ static int64_t too_many(uint32_t flags, void (*work)(uint64_t), uint64_t n)
     return (int64_t)(pmu_read(ctr) - (flags & PMU_KERNEL ? real : 0));
 }
 
-/* A fault exits, and its handler ends with IRET. */
+/* Silvermont, Goldmont, Tremont and Sierra Forest count a far transfer, an IRET and a VM exit
+ * more than once; kvm-unit-tests' lib/x86/pmu.c has the list. A fault exits, and its handler
+ * ends with IRET. */
 VPMU_TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothing")
 {
     int64_t added = too_many(PMU_KERNEL, cause_fault, 20) - too_many(PMU_KERNEL, cause_fault, 10);
@@ -165,6 +170,8 @@ static void check_smis(uint32_t flags, bool counted, uint64_t iterations)
     check_smi_rate(extra / length, start);
 }
 
+/* An SMI's handler is counted unless Intel's DEBUGCTL[14] (FREEZE_WHILE_SMM) is set, as ring 3
+ * too where it runs code there. MSR 34h counts SMIs since Nehalem, event 2Bh on AMD. */
 VPMU_TEST(vpmu_quirks, smi, "instructions of SMIs are counted as the quirk says, else none")
 {
     /* Five times the longest at an instruction a ns; one that is stepped takes over 1,000. */
@@ -220,6 +227,9 @@ static uint64_t pit_window(bool *rose)
     return clock_ns() - start;
 }
 
+/* Chipsets since Skylake can gate the clock of the 8254 (ITSSPRC), and some boards ship so: its
+ * registers can be written, and no interrupt comes. Linux could not boot there before
+ * c8c4076723da, of 2019. */
 VPMU_TEST(vpmu_quirks, pit, "the PIT is dead where the quirk says so, else it counts")
 {
     bool rose;
@@ -367,6 +377,8 @@ VPMU_TEST(vpmu_quirks, tscfixed, "writes of the TSC do nothing, or fault, where 
     CHECK(rdtsc() - before < FAR_AHEAD / 2);
 }
 
+/* The local APIC's timer may stop in HLT: on Intel in deep C-states, unless CPUID 6.EAX[2]
+ * (ARAT) is set; on AMD in C1E, once all cores halt, where MSR C001_0055h[28] is set. */
 TEST(vpmu_quirks, c1e,
      "the APIC timer stands still in HLT where the quirk says so, and CPUID reports it")
 {
