@@ -9,31 +9,31 @@ use Text;
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
     kernel/nt 1580
-    kernel/base 3040
-    kernel/mm 670
+    kernel/base 3050
+    kernel/mm 680
     kernel/console 670
-    pmu 2820
-    pmu/virt 8900
-    hal/machine 2090
+    pmu 2800
+    pmu/virt 8880
+    hal/machine 2160
     hal 3110
     kernel/counting 410
-    kernel/ke 6320
+    kernel/ke 6290
     kernel/profiling 1300
-    kernel/etw 2340
+    kernel/etw 2330
     kernel/image 1050
-    kernel/services 820
+    kernel/services 800
     kernel 1020
-    kernel/driver 4780
-    kernel/init 520
+    kernel/driver 4750
+    kernel/init 530
     boot 1910
-    tests/harness 5960
-    tests/hal 3690
-    tests/pmu 5990
-    tests/vpmu 2670
-    tests/profiling 3410
-    tests/etw 2490
-    tests/kernel 3810
-    tests/cost 1100
+    tests/harness 6090
+    tests/hal 3640
+    tests/pmu 5960
+    tests/vpmu 2770
+    tests/profiling 3360
+    tests/etw 2460
+    tests/kernel 3760
+    tests/cost 1110
     tests 1360
 );
 our @ROOMS = grep { /\D/ } @house;
@@ -41,20 +41,20 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 10750
-    tests/ring3 8960
-    tests/guests 7700
-    tests/machines 2480
-    tests/tools 7950
-    tests/programs 5890
-    tests/drivers 3550
+    kernel/user 10670
+    tests/ring3 8910
+    tests/guests 7710
+    tests/machines 2510
+    tests/tools 7980
+    tests/programs 5880
+    tests/drivers 3530
     tests/samples 1130
-    tests/mutants 700
-    doc 620
+    tests/mutants 710
+    doc 640
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 124_500;
+my $all_lines = 124_000;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (

@@ -360,7 +360,7 @@ sub check_mutants
     for (@mutants) {
         my ($name, $clause, undef, $file, $from, undef, undef, $part) = @$_;
         push @wrong, "$name: the contract has no tests of clause $clause"
-            if !$known{$clause} && !($clause =~ /\.t$/ && (glob "tests/*/$clause")[0]);
+            if !$known{$clause} && !($clause =~ /^(\S+\.t)\b/ && (glob "tests/*/$1")[0]);
         $has{$clause}++;
         my $pattern = Mutants::pattern($from);
         my $times = () = join('', Text::lines($file)) =~ /$pattern/g;

@@ -139,7 +139,7 @@ sub ask_script
 sub ask_clause
 {
     my ($folder, undef, $clause, $its_machine) = ($_[0], @{ $_[1] });
-    return ask_script($folder, $clause) if $clause =~ /\.t$/;
+    return ask_script($folder, $clause) if $clause =~ /^\S+\.t\b/;
     my ($model, @variables) = split ' ', $its_machine;
     my $tests = $entry_of{$clause}{text} =~ tr/ /,/r;
     return ask($folder, $tests, join ' ', @variables, $model ? "PMU=$model" : ());
