@@ -223,7 +223,8 @@ sub make_msvc
 {
     my ($source, @libraries) = @_;
     my $own = "$build/" . $source =~ s/\./_/r;
-    my $cpp = $source =~ /cpp/ ? '-std=c++17 -fcxx-exceptions' : '-std=gnu11';
+    my $cpp = $source =~ /cpp/ ? '-std=c++17 -fcxx-exceptions -fno-sized-deallocation'
+        : '-std=gnu11';
     return system("clang --target=x86_64-pc-windows-msvc $cpp -fexceptions -O2 -Wall -Wextra "
                   . "-fno-builtin -c -o $own.o tests/programs/$source && "
                   . "$gcc_windows -nostdlib -Wl,-e,mainCRTStartup -o $own.exe $own.o "
