@@ -92,17 +92,20 @@ static void set_ahead(struct vcpu *v, uint64_t ahead)
 
 void clock_start_tsc(struct vcpu *v) { set_ahead(v, virt_quirks.tsc * v->number); }
 
-uint64_t clock_rdmsr(const struct vcpu *v, uint32_t msr)
+bool clock_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value)
 {
-    return msr == MSR_TSC ? rdtsc() + v->vmcb.tsc_offset : v->clock.adjust;
+    *value = msr == MSR_TSC ? rdtsc() + v->vmcb.tsc_offset : v->clock.adjust;
+    return true;
 }
 
 /* A write of the TSC changes TSC_ADJUST as much. */
-void clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
+bool clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
 {
-    uint64_t more = value - clock_rdmsr(v, msr);
-    v->clock.adjust += more;
-    set_ahead(v, v->clock.ahead + more);
+    uint64_t now;
+    clock_rdmsr(v, msr, &now);
+    v->clock.adjust += value - now;
+    set_ahead(v, v->clock.ahead + value - now);
+    return true;
 }
 
 /* --- The guest's time. A step takes the host over a thousand units of the clock. While the guest

@@ -24,14 +24,10 @@ extern bool clock_dr6_stays; /* an intercepted #DB does not set DR6 */
 
 /* Measures them with v's VMCB, which is unchanged afterwards; decides virt_step and prints it. */
 void clock_start(struct vcpu *v);
-/* The quirk tsc: after reset; whether an MSR is the TSC's own; RDMSR and WRMSR of those. */
+/* The quirk tsc: after reset; RDMSR and WRMSR of the TSC and TSC_ADJUST (msr_table.h). */
 void clock_start_tsc(struct vcpu *v);
-static inline bool clock_owns(uint32_t msr)
-{
-    return virt_quirks.tsc && (msr == MSR_TSC || msr == MSR_TSC_ADJUST);
-}
-uint64_t clock_rdmsr(const struct vcpu *v, uint32_t msr);
-void clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
+bool clock_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value);
+bool clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
 /* Before and after each run of the guest: what time it sees. clock: what svm_run returned. */
 void clock_enter(struct vcpu *v);
 void clock_leave(struct vcpu *v, uint64_t clock);
