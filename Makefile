@@ -121,13 +121,10 @@ $(BUILD)/kernel/driver/code_names.o: $(CODES)
 	    -e 's/^#define \(STATUS_[A-Z0-9_]*\) ((NTSTATUS)\(0x.*\))$$/.long \2; .asciz "\1"/p' $^; \
 	    echo 'code_names_end:') | $(CROSS)as -o $@ -
 
-# What the kernel's half of the tests knows of ring 3's: addresses, and a pointer to each test,
-# among its own.
+# What the kernel's half of the tests knows of ring 3's: addresses.
 $(BUILD)/ring3.o: $(BUILD)/dll/ring3.exe
 	$(call SAY,GEN)x86_64-w64-mingw32-nm $<.debug | sed -n \
-	    -e 's/^\([0-9a-f]*\) . \(user_[a-z0-9_]*\)$$/.globl \2; .set \2, 0x\1/p' \
-	    -e 's/^\([0-9a-f]*\) . user_test\.\([a-z0-9_.]*\)$$/.section .tests.\2, "a"; .quad 0x\1/p' | \
-	    $(CROSS)as -o $@ -
+	    's/^\([0-9a-f]*\) . \(user_[a-z0-9_]*\)$$/.globl \2; .set \2, 0x\1/p' | $(CROSS)as -o $@ -
 
 include kernel/user/windows.mk
 

@@ -11,7 +11,7 @@
 #include "hal/interrupt.h"
 #include "hal/owners.h"
 #include "hal/pmc.h"
-#include "hal/profile.h"
+#include "hal/profile_interrupt.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"

@@ -377,6 +377,14 @@ unsigned hal_counters_owned(void)
     return n;
 }
 
+uint64_t hal_counters_owned_here(void)
+{
+    uint64_t owned = 0;
+    for (unsigned ctr = 0; ctr < COUNTERS; ctr++)
+        owned |= *owner_of(cpu_number(), ctr) ? PMU_BIT(ctr) : 0;
+    return owned;
+}
+
 unsigned hal_counter_count(void) { return bit_count(pmu_common_counters(cpu_all())); }
 
 bool hal_counter_selector(uint64_t selector, uint64_t *mask, bool *uneven)

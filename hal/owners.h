@@ -82,6 +82,8 @@ uint64_t hal_counters_rewritten(unsigned cpu);
 void hal_counters_check(uint64_t counters);
 /* How many owners there are; for leak checks. */
 unsigned hal_counters_owned(void);
+/* Bits: counters of this CPU whose overflows have an owner, as its interrupt finds it. */
+uint64_t hal_counters_owned_here(void);
 
 /* Counters that work on every processor; 0: no PMU. NT: no source says how many Windows reports
  * where processors differ. */
@@ -98,7 +100,7 @@ void hal_counters_overflowed(uint64_t counters);
  * hal_profile_release_all, while nobody else uses them. PASSIVE_LEVEL. */
 void hal_counters_release_all(void); /* how many: hal_counters_owned */
 
-/* isolate.c. For thread profiling, which writes, starts and stops counters of other owners. On
+/* counters_run.c. For thread profiling, which writes, starts and stops counters of other owners. On
  * this CPU, IRQL IPI_LEVEL; counters are bits. */
 uint64_t hal_counters(void);                 /* those that work */
 uint64_t hal_counter_bit(uint64_t selector); /* 0: the selector names none */

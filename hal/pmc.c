@@ -10,7 +10,7 @@
  * functions in that table, without exporting them. The statuses of refusals are our choice: no
  * source gives them. */
 #include "hal/machine/smp.h"
-#include "hal/measure.h"
+#include "hal/measure_traps.h"
 #include "hal/owners.h"
 #include "hal/pmc.h"
 #include "hal/source.h"

@@ -3,7 +3,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include "hal/measure.h"
+#include "hal/measure_traps.h"
 #include "kernel/base/x86.h"
 #include "kernel/nt/nt_profile.h"
 

@@ -92,9 +92,9 @@ void source_start_assigned(void *assignment);
 extern bool pmi_by_nmi; /* in interrupt.c; const once CPUs run */
 /* In pmc.c: whether a set counts the source. */
 bool pmc_in_use(KPROFILE_SOURCE source);
-/* In profile.c: whether somebody samples by the source. */
+/* In profile_interrupt.c: whether somebody samples by the source. */
 bool profile_in_use(KPROFILE_SOURCE source);
-/* In profile.c: the time between samples has changed. */
+/* In profile_interrupt.c: the time between samples has changed. */
 void profile_time_changed(void);
 
 /* Sources added at run time. L: source_added_lock; name NULL: a free element. */

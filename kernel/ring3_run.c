@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs in ring 3 without a thread, for hal/measure.c. They have their own page tables, with one
- * page of code, and their own IDT. Each CPU when it starts, with interrupts off. */
+/* Runs in ring 3 without a thread, for hal/measure_traps.c. They have their own page tables, with
+ * one page of code, and their own IDT. Each CPU when it starts, with interrupts off. */
 #include "kernel/base/boot_info.h"
 #include "hal/machine/apic.h"
-#include "hal/measure.h"
+#include "hal/measure_traps.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/base/vectors.h"

@@ -28,7 +28,7 @@ static inline bool pmu_trap_known(const struct pmu_spread *s)
 }
 
 struct pmu_measured {
-    /* By measure.c. */
+    /* By measure_traps.c. */
     struct pmu_spread enabling;    /* instructions counted for the WRMSR that enables */
     struct pmu_spread exit;        /* counted for one that hypervisors intercept */
     struct pmu_spread exit_at_255; /* the same at threshold 255, which no cycle reaches */
@@ -38,7 +38,7 @@ struct pmu_measured {
     struct pmu_spread tsc;         /* step between two different values of RDTSC */
     unsigned at_once; /* of the `wanted` counters, those that count while all of them run */
     unsigned wanted;  /* counters with an event that must happen; a host may need some itself */
-    /* By hal/measure.c, from a call into ring 3. */
+    /* By hal/measure_traps.c, from a call into ring 3. */
     bool done;
     struct pmu_spread quiet[PMU_RETIRED];           /* excess counts in ring 3 without a trap */
     struct pmu_spread trap[PMU_TRAPS][PMU_RETIRED]; /* excess counts for each trap */

@@ -70,3 +70,7 @@ uint64_t clock_measure_tsc(const struct clock_counter *counter);
 /* The rate of the APIC timer, which must be counting down, by a TSC of this rate; 0: it stands
  * still. */
 uint64_t clock_measure_timer(uint64_t tsc_hz);
+/* Seconds of the real-time clock's minute; constant where there is none. What its register of
+ * seconds means. */
+unsigned clock_wall_second(void);
+unsigned clock_rtc_seconds(unsigned value, bool binary);

@@ -193,3 +193,25 @@ uint64_t clock_measure_timer(uint64_t tsc_hz)
     }
     return least_disturbed(windows);
 }
+
+/* --- The clock on the wall. --- */
+
+#define RTC_SECONDS 0
+#define RTC_STATUS_B 0x0b
+#define RTC_BINARY 4u /* status B: the clock counts in binary, not in BCD */
+
+static unsigned read_rtc(uint8_t at)
+{
+    out8(0x70, at | 0x80); /* NMIs stay off */
+    return in8(0x71);
+}
+
+unsigned clock_rtc_seconds(unsigned value, bool binary)
+{
+    return (binary ? value : (value >> 4 & 7) * 10 + (value & 15)) % 60;
+}
+
+unsigned clock_wall_second(void)
+{
+    return clock_rtc_seconds(read_rtc(RTC_SECONDS), read_rtc(RTC_STATUS_B) & RTC_BINARY);
+}

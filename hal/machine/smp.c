@@ -11,6 +11,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
+#include "kernel/base/panic.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/vectors.h"
@@ -22,14 +23,19 @@
     2000000u /* the same under a hypervisor; two are enough for QEMU, 150 for KVM */
 #define USUAL_PAGE 0x8000u
 #define LOW_END 0xa0000u
-#define SILENT_MAX 4 /* after so many failures in a row the rest is not tried */
-#define CALL_LIMIT 400000000u
+#define SILENT_MAX 4    /* after so many failures in a row the rest is not tried */
+#define CALL_TICKS 3    /* a CPU that takes so many later interrupts has lost the call */
+#define CALL_LOOK 5000u /* PAUSEs from look to look: turns that the other CPU has had */
+#define CALL_LOOKS 8u   /* and so many seconds on the wall */
+#define CALL_SECONDS 5u
+#define CALL_PAUSES_MOST 400000000u
 #define INIT_DELAY_NS 10000000u
 #define STARTUP_DELAY_NS 200000u
 
 static struct lock call_lock = LOCK("smp_call", DISPATCH_LEVEL);
 static void (*call_function)(void *); /* L: call_lock */
 static void *call_argument;           /* L: call_lock */
+static unsigned caller;               /* L: call_lock */
 
 static void (*call_ended)(uint64_t entered, void (*function)(void *)); /* written at boot */
 static const struct smp_plan *plan;
@@ -181,15 +187,55 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
               cpu_count);
 }
 
+void smp_owed(char *text, size_t size)
+{
+    uint32_t offset;
+    const char *function = symbol_of((uint64_t)call_function, &offset);
+    size_t n = 0;
+    *text = 0;
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (__atomic_load_n(&cpus[cpu]->called, __ATOMIC_RELAXED))
+            n += print_to(text + n, size - n, "; CPU %u owes CPU %u an answer to %s", cpu, caller,
+                          function);
+}
+
+struct patience {
+    uint64_t ticks; /* of the CPU that owes, when its wait began */
+    unsigned pauses, second, seconds;
+};
+
+/* A CPU takes the call before its timer's interrupt. One that takes neither may have interrupts off
+ * for long: by its own time while the host stops it, by PAUSEs while an emulator's time creeps. */
+static bool is_overdue(struct patience *p, unsigned cpu)
+{
+    if (++p->pauses % CALL_LOOK)
+        return false;
+    unsigned second = clock_wall_second();
+    p->seconds += p->pauses > CALL_LOOK ? (second + 60 - p->second) % 60 : 0;
+    p->second = second;
+    return __atomic_load_n(&cpus[cpu]->ticks, __ATOMIC_RELAXED) - p->ticks > CALL_TICKS ||
+           (p->seconds > CALL_SECONDS && p->pauses >= CALL_LOOKS * CALL_LOOK) ||
+           p->pauses >= CALL_PAUSES_MOST;
+}
+
+static void wait_for(unsigned cpu)
+{
+    struct patience p = { .ticks = __atomic_load_n(&cpus[cpu]->ticks, __ATOMIC_RELAXED) };
+    while (__atomic_load_n(&cpus[cpu]->called, __ATOMIC_ACQUIRE)) {
+        char text[160];
+        pause();
+        if (!is_overdue(&p, cpu))
+            continue;
+        smp_owed(text, sizeof text);
+        panic("an IPI is not answered, after %u PAUSEs and %u s%s", p.pauses, p.seconds, text);
+    }
+}
+
 static void wait_for_answers(const struct cpu_set *others)
 {
-    unsigned pauses = 0;
     for_each_cpu(cpu, others)
-        for (; __atomic_load_n(&cpus[cpu]->called, __ATOMIC_ACQUIRE); pauses++) {
-            if (pauses == CALL_LIMIT)
-                panic("CPU %u does not answer an IPI", cpu);
-            pause();
-        }
+        if (__atomic_load_n(&cpus[cpu]->called, __ATOMIC_ACQUIRE))
+            wait_for(cpu);
 }
 
 void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
@@ -203,8 +249,10 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
 
     call_function = function;
     call_argument = argument;
+    caller = me;
     if (others)
         for_each_cpu(cpu, &among) {
+            cpus[cpu]->calls_made++;
             __atomic_store_n(&cpus[cpu]->called, true, __ATOMIC_RELEASE);
             apic_send(cpus[cpu]->apic_id, VECTOR_CALL);
         }
@@ -227,6 +275,7 @@ void smp_call_interrupt(void)
         return;
     uint64_t entered = rdtsc();
     me->locks++;
+    me->calls_run++;
     call_function(call_argument);
     if (call_ended)
         call_ended(entered, call_function); /* before the answer, while the caller waits */

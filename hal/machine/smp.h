@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Other CPUs: starting them, running something on them. */
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
 #include "kernel/base/cpu_set.h"
 
@@ -30,6 +31,8 @@ uint32_t smp_free_page(const struct boot_info *info);
  * may be. Returns when all have run it. IRQL < DISPATCH_LEVEL, interrupts on. */
 void smp_call(struct cpu_set among, void (*function)(void *), void *argument);
 void smp_call_interrupt(void);
+/* "; CPU 1 owes CPU 0 an answer to FUNCTION" for each call that runs now; "": none does. */
+void smp_owed(char *text, size_t size);
 /* At boot: sets what each other CPU calls after a function of smp_call; `entered`: the TSC
  * before. */
 void smp_call_ended(void (*notify)(uint64_t entered, void (*function)(void *)));

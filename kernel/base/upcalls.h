@@ -21,7 +21,8 @@ extern void (*panic_first)(const struct trap_frame *frame, uint64_t fault_addres
 /* Called in each tick with the interrupted IRQL. Set by kernel/driver/load.c, as these. */
 extern void (*trap_tick)(const struct trap_frame *frame, uint64_t irql);
 
-/* Re-arms those of these counters that sample. The NMI calls it. Set by hal/profile.c at boot. */
+/* Re-arms those of these counters that sample. The NMI calls it. Set by
+ * hal/profile_interrupt.c at boot. */
 extern void (*pmi_rearm)(uint64_t counters);
 
 /* Ends the current thread if it must end (thread_must_end). Called before a wait and after a mutex.

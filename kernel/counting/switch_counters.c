@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a switch needs to know of the counters: the elements configured, and under `isolate` the
  * counters themselves, which hold the running thread's own counts. Written by counter_config.c and
- * isolate.c. IPI_LEVEL. */
+ * counters_run.c. IPI_LEVEL. */
 #include "hal/owners.h"
 #include "kernel/counting/switch_counters.h"
 #include "kernel/base/bits.h"

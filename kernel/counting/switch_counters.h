@@ -22,8 +22,8 @@ extern bool counter_config_uneven;
 uint64_t counter_config_mask(unsigned element);
 /* Atomic. It changes when the configuration is changed, or is emptied while it has users. */
 extern uint32_t counter_config_generation;
-/* For the reader in ring 3 (profiling.c): bits 7:0 how many bits counters lack to 64 on this CPU;
- * bits 15:8 the same of fixed ones, if they differ; and THREAD_PROFILING_NO_RDPMC. */
+/* For the reader in ring 3 (ntdll_profiling.c): bits 7:0 how many bits counters lack to 64 on this
+ * CPU; bits 15:8 the same of fixed ones, if they differ; and THREAD_PROFILING_NO_RDPMC. */
 ULONG thread_profiling_unused_bits(void);
 
 #define ISOLATE_NONE 0xffffffffu

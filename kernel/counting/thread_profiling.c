@@ -4,13 +4,13 @@
  *   accumulate  The counters run for ever, and a switch samples them: one RDPMC for each counter
  *               ends the old thread's time slice and begins the new one's. Nothing is written to
  *               the PMU. As far as is known NT does the same.
- *   isolate     The counters hold the running thread's own counts and nobody else's (isolate.c).
+ *   isolate     The counters hold the running thread's own counts only (switch_counters.c).
  *
  * A thread's own totals live in its struct thread_profiling and are never read back from the
  * block, which is ring-3 memory: its pages are held and written through a window. Only the
  * thread itself changes its profiling (profiling_enable.c) and, at IPI_LEVEL on the CPU where it
  * runs, thread_profiling_refresh. */
-#include "hal/measure.h"
+#include "hal/measure_traps.h"
 #include "kernel/counting/thread_profiling.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a profiled thread has, and what a switch does with its counts. */
 #pragma once
-#include "hal/measure.h"
+#include "hal/measure_traps.h"
 #include "kernel/base/cpu.h"
 #include "kernel/counting/switch_counters.h"
 #include "kernel/nt/ntddk.h"

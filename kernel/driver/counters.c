@@ -6,7 +6,7 @@
 #include "hal/interrupt.h"
 #include "hal/owners.h"
 #include "hal/pmc.h"
-#include "hal/profile.h"
+#include "hal/profile_interrupt.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"

@@ -44,13 +44,13 @@ NTSTATUS NtLoadDriver(PUNICODE_STRING DriverServiceName);
 
 extern const struct object_type file_type;
 
-/* names.c: finds the device with this name and stores what follows the name in `rest`. Takes a
- * reference to the device. NULL: there is none. */
+/* driver_names.c: finds the device with this name and stores what follows the name in `rest`. Takes
+ * a reference to the device. NULL: there is none. */
 PDEVICE_OBJECT device_open(const UNICODE_STRING *name, UNICODE_STRING *rest, NTSTATUS *status);
 void device_close(PDEVICE_OBJECT device);
 /* After DriverEntry: its devices can be opened. */
 void devices_initialized(struct driver *driver);
 void devices_left(struct driver *driver);
 
-/* strings.c */
+/* driver_strings.c */
 bool text_equal(const UNICODE_STRING *a, const UNICODE_STRING *b, bool any_case);

@@ -10,7 +10,7 @@
 #include "kernel/base/x86.h"
 #include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"
-#include "kernel/driver/export.h"
+#include "kernel/driver/driver_export.h"
 #include "kernel/driver/io.h"
 #include "kernel/driver/request.h"
 #include "kernel/driver/work.h"

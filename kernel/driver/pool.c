@@ -15,7 +15,7 @@
 
 #define MAGIC 0x4c4f4f50u
 #define MAGIC_FREE 0x65657246u
-#define GUARD 0xb7 /* in bytes after each block */
+#define GUARD 0xb7 /* in bytes after a block; its complement after the next: each bit changes one */
 #define GUARD_LEAST 8u
 #define GUARD_MOST 64u
 #define SMALLEST 64u
@@ -29,7 +29,8 @@ struct block {
     uint32_t magic, tag;
     uint64_t where;
     uint64_t size;  /* asked for */
-    uint32_t class; /* CLASSES: pages */
+    uint16_t class; /* CLASSES: pages */
+    uint16_t guard;
     uint32_t pages;
     LIST_ENTRY list; /* of those in use, or of the free ones of a class */
 };
@@ -38,6 +39,7 @@ _Static_assert(sizeof(struct block) == 48, "16 divides it");
 static struct lock pool_lock = LOCK("pool", DISPATCH_LEVEL);
 static LIST_ENTRY used = { &used, &used };
 static struct block *free_blocks[CLASSES]; /* by list.Flink */
+static uint8_t last_guard = GUARD;         /* L: pool_lock */
 
 static void check_header(const struct block *b, uint32_t magic)
 {
@@ -67,7 +69,7 @@ static struct block *take_small(uint32_t class)
     kasan_unpoison(b, SMALLEST << class);
     check_header(b, MAGIC_FREE);
     memset(b, 0, SMALLEST << class);
-    b->class = class;
+    b->class = (uint16_t) class;
     return b;
 }
 
@@ -104,7 +106,7 @@ static bool guard_changed(const struct block *b)
     bool changed = false;
     kasan_unpoison(data, block_capacity(b));
     for (size_t i = 0; i < size; i++)
-        changed |= guard[i] != GUARD;
+        changed |= guard[i] != b->guard;
     kasan_poison(data + whole, block_capacity(b) - whole, KASAN_BEHIND);
     kasan_unpoison(data, b->size);
     return changed;
@@ -137,7 +139,8 @@ static void *allocate_block(uint64_t where, uint64_t size, uint32_t tag)
         b->size = size;
         b->tag = tag;
         b->magic = MAGIC;
-        memset((uint8_t *)(b + 1) + size, GUARD, guard_size(b));
+        b->guard = last_guard = (uint8_t)~last_guard;
+        memset((uint8_t *)(b + 1) + size, b->guard, guard_size(b));
         kasan_poison(b + 1, block_capacity(b), KASAN_BEHIND);
         kasan_unpoison(b + 1, size);
         InsertTailList(&used, &b->list);

@@ -2,7 +2,7 @@
 /* A session's last branches: its options, its hooks, the lists. Sources: evntrace.h, Microsoft's
  * page for TraceConfigureLastBranchRecord; ETW_LBR_SUPPORT is as debuggers' symbols have it. */
 #include "kernel/etw/etw_lbr.h"
-#include "hal/branches.h"
+#include "hal/branch_owner.h"
 #include "hal/machine/smp.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/x86.h"

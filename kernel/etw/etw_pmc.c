@@ -8,7 +8,7 @@
 #include "kernel/etw/etw_pmc.h"
 #include "hal/owners.h"
 #include "hal/pmc.h"
-#include "hal/profile.h"
+#include "hal/profile_interrupt.h"
 #include "hal/sources.h"
 #include "kernel/base/cpu.h"
 #include "kernel/mm/phys.h"

@@ -7,7 +7,7 @@
  * answered an IPI, which is not possible inside etw_log.
  *
  * Sources: PERFINFO_TRACE_HEADER and WMI_BUFFER_HEADER as in nt_trace.h. */
-#include "hal/branches.h"
+#include "hal/branch_owner.h"
 #include "hal/machine/clock.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"

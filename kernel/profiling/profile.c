@@ -12,7 +12,7 @@
  *
  * Sources: Geoff Chappell's studies of the undocumented services. */
 #include "kernel/profiling/profile.h"
-#include "hal/profile.h"
+#include "hal/profile_interrupt.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/vectors.h"

@@ -3,7 +3,8 @@
 # NAME.def, and the tests' program. The Makefile includes this.
 # Of <windows.h> only what a library needs: all of it, and all vector extensions of gcc's, took four
 # fifths of the time of a build. kernel/user/include stands before gcc's own.
-WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -Ikernel/user/include -I. \
+WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -DNOSERVICE -DNOMCX -DNOIME \
+          -D_INC_VIRTDISK -D_WINNETWK_ -Ikernel/user/include -I. \
           -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector \
           -fno-tree-loop-distribute-patterns -fno-ident -ffile-prefix-map=$(CURDIR)=. \
           -mstringop-strategy=loop -Wall -Wextra $(WERROR) -Wshadow
@@ -61,8 +62,8 @@ $(BUILD)/dll/hal.dll: kernel/user/hal/hal.def
 
 # Loaded into ring 0: how drivers handle exceptions, by ntdll's own code.
 HANDLERS_OBJ := $(call WIN_OBJ,handlers) \
-          $(patsubst %,$(BUILD)/dll/kernel/user/ntdll/%.o,unwind dispatch seh context) \
-          $(patsubst %,$(BUILD)/dll/kernel/user/msvcrt/%.o,string wide widths character sort) \
+          $(patsubst %,$(BUILD)/dll/kernel/user/ntdll/%.o,unwind dispatch seh ntdll_context) \
+          $(patsubst %,$(BUILD)/dll/kernel/user/msvcrt/%.o,crt_string wide widths character sort) \
           $(BUILD)/dll/kernel/base/string.o
 $(call WIN_OBJ,handlers): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
 
@@ -90,6 +91,7 @@ $(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
 	$(call SAY,EXE)$(WIN_CC) -nostdlib -Wl,-e,user_begin,--image-base=0x400000 \
 	    -Wl,--disable-dynamicbase,--no-insert-timestamp -o $@.debug $(RING3_OBJ) $(RING3_DLLS) -lgcc
 	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
+	$(Q)x86_64-w64-mingw32-objcopy -O binary -j .tests $@ $(@D)/ring3.tests
 
 $(BUILD)/tests/harness/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
 WIN_OBJECTS := $(RING3_OBJ) $(NTDLL_OBJ) $(KERNEL32_OBJ) $(MSVCRT_OBJ) $(ADVAPI32_OBJ)

@@ -43,7 +43,7 @@ static void basic_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
     case 7:
         if (subleaf == 0) {
             r[B] &= ~(1u << 4 | 1u << 11); /* HLE, RTM */
-            if (virt_quirks.tsc && m->version >= 4)
+            if (virt_quirks.tsc && virt_quirks.tsc_fixed != TSC_FAULTS && m->version >= 4)
                 r[B] |= 1u << 1;                       /* TSC_ADJUST */
             r[D] &= ~(1u << 26 | 1u << 15 | 1u << 19); /* IBPB, hybrid, LBR */
         }

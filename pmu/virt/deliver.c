@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Delivers an interrupt or exception to the guest in software. Delivery by the processor clears TF,
  * so the first instruction of the handler could not be single-stepped; and QEMU has a defect with
- * interrupts (entry.c). Unusual cases are left to the processor. Source: AMD64 APM volume 2,
+ * interrupts (run_entry.c). Unusual cases are left to the processor. Source: AMD64 APM volume 2,
  * "Long-Mode Interrupt Control Transfers". */
 #include "kernel/base/msr.h"
 #include "kernel/base/vectors.h"

@@ -88,16 +88,27 @@ static unsigned syscall_refusal(const struct vcpu *v, unsigned op)
     return v->vmcb.cpl && (op == SYSRET || op == SYSEXIT) ? VECTOR_GP : 0;
 }
 
+static bool is_syscall(struct vcpu *v, struct insn *i)
+{
+    guest_insn(v, i);
+    return i->map == MAP_0F && v->vmcb.cr0 & CR0_PE &&
+           (i->op == SYSCALL || i->op == SYSRET || i->op == SYSENTER || i->op == SYSEXIT);
+}
+
+bool emulate_is_due(struct vcpu *v)
+{
+    struct insn i;
+    return is_syscall(v, &i) && !syscall_refusal(v, i.op) && (i.op == SYSCALL || i.op == SYSRET);
+}
+
 bool emulate_syscall(struct vcpu *v)
 {
     struct insn i;
-    guest_insn(v, &i);
+    if (!is_syscall(v, &i))
+        return false;
     unsigned refused = syscall_refusal(v, i.op);
     bool user = v->vmcb.cpl == 3, wide = i.rex & REX_W;
     uint64_t from = v->vmcb.rip;
-    if (i.map != MAP_0F || !(v->vmcb.cr0 & CR0_PE) ||
-        (i.op != SYSCALL && i.op != SYSRET && i.op != SYSENTER && i.op != SYSEXIT))
-        return false;
     if (refused) {
         virt_raise(v, refused, 0);
         return true;

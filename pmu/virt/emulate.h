@@ -13,6 +13,8 @@ struct syscalls {
     uint16_t sysenter_cs; /* the guest's */
 };
 
+/* Whether a SYSCALL or SYSRET at RIP, which has faulted, is executed here. */
+bool emulate_is_due(struct vcpu *v);
 /* Executes the one at RIP, or raises what the model's processor raises. False: there is none. */
 bool emulate_syscall(struct vcpu *v);
 /* Makes them fault, or not; returns the exceptions by which they do. */

@@ -31,7 +31,8 @@ static void enable_counters(struct pmu *p, uint64_t counters)
 
 void firmware_start(struct vcpu *v)
 {
-    uint64_t counters = virt_quirks.left | virt_quirks.owned;
+    uint64_t left = virt_quirks.left_one && v->number ? 0 : virt_quirks.left;
+    uint64_t counters = left | virt_quirks.owned;
     struct pmu *p = &v->pmu;
     for (unsigned n = 0; n < GP_MAX; n++)
         if (counters & p->model->gp_map & 1ul << n)
@@ -39,8 +40,10 @@ void firmware_start(struct vcpu *v)
     enable_counters(p, counters);
     if (p->model->version >= 2)
         p->global_control |= counters & (p->model->gp_map | (uint64_t)p->model->fixed_map << 32);
-    if (virt_quirks.left && p->model->freezes)
+    if (left && p->model->freezes)
         model_write_debugctl(p, FIRMWARES_DEBUGCTL, FIRMWARES_DEBUGCTL);
+    if (virt_quirks.frozen)
+        p->status |= p->model->ops->frozen(p->model);
     if (virt_quirks.lbrleft)
         records_leave_on(p);
     v->random = virt_quirks.seed + v->number;

@@ -92,8 +92,9 @@ struct model_ops {
     void (*refresh)(struct pmu *pmu); /* sets the derived fields of all counters */
     void (*on_pmi)(struct pmu *pmu);  /* freezes, if the model can */
     void (*leaf)(const struct model *m, uint32_t leaf, uint32_t subleaf,
-                 uint32_t r[4]);           /* changes what CPUID answers */
-    bool (*fences)(const struct pmu *pmu); /* whether LFENCE is serializing */
+                 uint32_t r[4]);               /* changes what CPUID answers */
+    uint64_t (*frozen)(const struct model *m); /* bits of the global status that a freeze sets */
+    bool (*fences)(const struct pmu *pmu);     /* whether LFENCE is serializing */
 };
 extern const struct model_ops intel_ops, amd_ops;
 

@@ -65,12 +65,16 @@ static bool amd_read(struct pmu *p, uint32_t msr, uint64_t *value)
     return true;
 }
 
+static uint64_t amd_frozen(const struct model *m)
+{
+    return m->freezes ? STATUS_FROZEN | (m->lbr_depth ? STATUS_LBR_FROZEN : 0) : 0;
+}
+
 static bool write_amd_global(struct pmu *p, uint32_t msr, uint32_t number, uint64_t value)
 {
     /* By Intel's numbers Intel's rules hold: the status is read-only, and absent bits fault. By
      * AMD's numbers such a write and such bits are dropped. */
-    uint64_t status = p->model->gp_map | (p->model->freezes ? STATUS_FROZEN : 0) |
-                      (p->model->freezes && p->model->lbr_depth ? STATUS_LBR_FROZEN : 0);
+    uint64_t status = p->model->gp_map | amd_frozen(p->model);
     uint64_t there = number == GLOBAL_CONTROL ? p->model->gp_map : status;
     if (msr != number && (value & ~there || number == GLOBAL_STATUS))
         return false;
@@ -174,5 +178,6 @@ static bool amd_fences(const struct pmu *p)
 }
 
 const struct model_ops amd_ops = {
-    "AuthenticAMD", amd_read, amd_write, amd_rdpmc, amd_refresh, amd_pmi, amd_leaf, amd_fences,
+    "AuthenticAMD", amd_read, amd_write,  amd_rdpmc,  amd_refresh,
+    amd_pmi,        amd_leaf, amd_frozen, amd_fences,
 };

@@ -159,10 +159,14 @@ static bool write_fixed_control(struct pmu *p, uint64_t value)
     return true;
 }
 
+static uint64_t intel_frozen(const struct model *m)
+{
+    return m->version < 4 ? 0 : STATUS_FROZEN | (m->lbr_depth ? STATUS_LBR_FROZEN : 0);
+}
+
 static bool write_intel_global(struct pmu *p, uint32_t msr, uint64_t value)
 {
-    uint64_t frozen =
-        p->model->version < 4 ? 0 : STATUS_FROZEN | (p->model->lbr_depth ? STATUS_LBR_FROZEN : 0);
+    uint64_t frozen = intel_frozen(p->model);
     uint64_t legal = global_mask(p) | (p->model->metrics ? GLOBAL_METRICS : 0);
     switch (msr) {
     case FIXED_CTR_CTRL: return write_fixed_control(p, value);
@@ -382,6 +386,6 @@ static bool intel_fences(const struct pmu *p)
 }
 
 const struct model_ops intel_ops = {
-    "GenuineIntel", intel_read, intel_write, intel_rdpmc,
-    intel_refresh,  intel_pmi,  intel_leaf,  intel_fences,
+    "GenuineIntel", intel_read, intel_write,  intel_rdpmc,  intel_refresh,
+    intel_pmi,      intel_leaf, intel_frozen, intel_fences,
 };

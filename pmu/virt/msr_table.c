@@ -70,6 +70,8 @@ static const struct msr_row rows[] = {
     { MSR_PAT, MSR_PAT, read_pat, write_pat, NULL },
     { MSR_TSC, MSR_TSC, clock_rdmsr, clock_wrmsr, &virt_quirks.tsc },
     { MSR_TSC_ADJUST, MSR_TSC_ADJUST, clock_rdmsr, clock_wrmsr, &virt_quirks.tsc },
+    { MSR_TSC, MSR_TSC, clock_rdmsr, clock_wrmsr, &virt_quirks.tsc_fixed },
+    { MSR_TSC_ADJUST, MSR_TSC_ADJUST, clock_rdmsr, clock_wrmsr, &virt_quirks.tsc_fixed },
     { MSR_TSC_DEADLINE, MSR_TSC_DEADLINE, deadline_rdmsr, deadline_wrmsr, &virt_quirks.deadline },
     { MSR_APIC_BASE, MSR_APIC_BASE, x2apic_rdmsr, x2apic_wrmsr, &virt_quirks.x2apic },
     { MSR_X2APIC, MSR_X2APIC + 0xff, x2apic_rdmsr, x2apic_wrmsr, &virt_quirks.x2apic },
@@ -81,8 +83,8 @@ static bool is_there(const struct msr_row *r) { return !r->quirk || *r->quirk; }
 const struct msr_row *msr_find(uint32_t msr)
 {
     for (const struct msr_row *r = rows; r < rows + ARRAY_SIZE(rows); r++)
-        if (msr >= r->first && msr <= r->last)
-            return is_there(r) ? r : NULL;
+        if (msr >= r->first && msr <= r->last && is_there(r))
+            return r;
     return NULL;
 }
 

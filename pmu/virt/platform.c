@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The board's timers. Quirks: the PIT, whose ports are then intercepted, and the local APIC's
- * timer, which stops in C1E. The ACPI timer of a foreign guest, which hides what clock.c hides.
- * Sources: data sheets of 82371AB (PIIX4), register PMBA, and of I/O Controller Hub 9, PMBASE; ACPI
- * 6.4, "Power Management Timer". */
+ * timer, which stops in C1E. The ACPI timer of a foreign guest, which hides what virt_clock.c
+ * hides. Sources: data sheets of 82371AB (PIIX4), register PMBA, and of I/O Controller Hub 9,
+ * PMBASE; ACPI 6.4, "Power Management Timer". */
 #include "kernel/base/x86.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"

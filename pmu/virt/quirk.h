@@ -7,6 +7,7 @@
 
 enum { LVTMASK_NEVER = 1, LVTMASK_ALWAYS = 2 };
 enum { V2BITS_KEEP = 1, V2BITS_FAULT = 2 };
+enum { TSC_IGNORES = 1, TSC_FAULTS = 2 };
 
 /* What is off is 0, but for ipc and ref, which are then 1. Const once the guest runs. */
 struct quirks {

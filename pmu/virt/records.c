@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Last-branch records: a ring of entries, seen by registers of one of four forms. Branches come
- * from blocks (blocks.c), steps (entry.c), system calls (emulate.c) and events (deliver.c). Not
+ * from blocks (blocks.c), steps (run_entry.c), system calls (emulate.c) and events (deliver.c). Not
  * recorded: events that only the processor can deliver, which is none of 64-bit code's. LBR_INFO's
  * cycles are 0, which means not measured; leaf 1Ch reports neither cycles nor counters. A
  * conditional branch to the next instruction is never taken, as in all counts. Of a branch between

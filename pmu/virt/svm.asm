@@ -101,8 +101,8 @@ svm_save:
     vmsave
     ret
 
-; Guest code of known length: 2 * RCX instructions, then an exit by VMMCALL, INT3 or UD2.
-global svm_run_call, svm_run_int, svm_run_undefined
+; Guest code of known length: 2 * RCX instructions, then an exit by VMMCALL or INT3.
+global svm_run_call, svm_run_int
 svm_run_call:
     dec rcx
     jnz svm_run_call
@@ -111,10 +111,6 @@ svm_run_int:
     dec rcx
     jnz svm_run_int
     int3
-svm_run_undefined:
-    dec rcx
-    jnz svm_run_undefined
-    ud2
 
 ; uint32_t svm_take_interrupt(void): lets one pending interrupt in; its vector + TAKEN, or 0.
 TAKEN equ 256                           ; svm.h

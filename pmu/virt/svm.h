@@ -21,7 +21,6 @@ void svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *r
                 void (*host)(struct vcpu *v));
 void svm_run_call(void);
 void svm_run_int(void);
-void svm_run_undefined(void);
 #define TAKEN 256u /* added to a vector */
 uint32_t svm_take_interrupt(void);
 uint32_t svm_halt(void);

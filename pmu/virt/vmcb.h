@@ -73,6 +73,7 @@ enum {
     EXIT_EXCEPTION = 0x40, EXIT_INTR = 0x60, EXIT_NMI = 0x61, EXIT_CR0 = 0x65, EXIT_RDPMC = 0x6f, EXIT_CPUID = 0x72,
     EXIT_IRET = 0x74, EXIT_SOFT_INT = 0x75, EXIT_PAUSE = 0x77, EXIT_HLT = 0x78, EXIT_INVLPGA = 0x7a,
     EXIT_IO = 0x7b, EXIT_MSR = 0x7c, EXIT_SHUTDOWN = 0x7f, EXIT_VMRUN = 0x80, EXIT_VMMCALL = 0x81, EXIT_SKINIT = 0x86,
+    EXIT_ICEBP = 0x88,
     EXIT_MONITOR = 0x8a, EXIT_MWAIT = 0x8b, EXIT_NPF = 0x400,
 };
 /* clang-format on */
@@ -95,7 +96,7 @@ enum {
 #define CATCH_SHUTDOWN (1u << 31)
 #define CATCH_CR4 (1u << 20)            /* intercept_cr: writes of CR4 */
 #define CATCH_DR7 (1u << 21 | 1u << 23) /* intercept_dr: writes of DR5 and DR7 */
-#define CATCH_SVM 0xc7fu                /* intercept_svm: VMRUN to SKINIT, MONITOR, MWAIT */
+#define CATCH_SVM 0xd7fu                /* intercept_svm: VMRUN to SKINIT, ICEBP, MONITOR, MWAIT */
 #define CATCH_EXCEPTIONS 0xfffffffbu    /* all but vector 2 */
 
 /* inject, exit_int_info */

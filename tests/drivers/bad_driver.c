@@ -92,11 +92,14 @@ static VOID bad_tag(VOID)
     ExFreePoolWithTag(p, 'tneT');
 }
 
+/* Whatever was there before the first, one of both changes it. */
 static VOID bad_overrun(VOID)
 {
-    UCHAR *p = ExAllocatePoolWithTag(NonPagedPool, 100, 'revO');
-    p[100] = 1;
-    ExFreePoolWithTag(p, 'revO');
+    for (unsigned i = 0; i < 2; i++) {
+        UCHAR *p = ExAllocatePoolWithTag(NonPagedPool, 100, 'revO');
+        p[100] |= 1;
+        ExFreePoolWithTag(p, 'revO');
+    }
 }
 
 static VOID bad_header(VOID)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Branches before events: who may have the lists of branches, and what is in the records. */
-#include "hal/branches.h"
+#include "hal/branch_owner.h"
 #include "kernel/base/bits.h"
 #include "kernel/ke/etw_stream.h"
 #include "kernel/ke/sched.h"

@@ -137,50 +137,6 @@ TEST(etw_rate, keeps_up,
     none_lost(16, 16, AHEAD);
 }
 
-static void give_way(void *unused)
-{
-    (void)unused;
-    while (__atomic_load_n(&go, __ATOMIC_ACQUIRE) != 2) {
-        sched_switch(WrYieldExecution);
-        pause();
-    }
-}
-
-TEST(etw_rate, comes_and_goes,
-     "sessions can be started, stopped and read while threads switch on all processors")
-{
-    struct session s;
-    ULONG n, swaps = 0, rounds = test_long() ? 60 : 3;
-    struct thread *threads[2 * MAX_CPUS];
-    uint8_t *bytes = phys_alloc(SESSION_PAGES);
-    REQUIRE(bytes);
-    go = 1;
-    for (unsigned i = 0; i < 2 * cpu_count; i++) {
-        threads[i] = thread_create("gives way", give_way, NULL, cpu_set_one(i / 2));
-        REQUIRE(threads[i]);
-    }
-    for (unsigned i = 0; i < rounds; i++) {
-        REQUIRE(session_start(&s, 4, 2));
-        CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, PERF_DISPATCHER), STATUS_SUCCESS);
-        for (unsigned round = 0; round < 20; round++)
-            sched_switch(WrYieldExecution);
-        session_stop(&s);
-        while (i % 2 && NT_SUCCESS(session_read(&s, bytes, SESSION_BYTES, &n))) {
-            struct records all = records_of(bytes, n);
-            for (struct record r; (r = next_record(&all)).header;)
-                swaps += r.header->HookId == PERFINFO_LOG_TYPE_CONTEXTSWAP;
-        }
-        session_close(&s); /* every other time unread */
-    }
-    CHECK(swaps > rounds / 2); /* at the least one of each session read */
-    __atomic_store_n(&go, 2, __ATOMIC_RELEASE);
-    for (unsigned i = 0; i < 2 * cpu_count; i++) {
-        sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
-        object_release(&threads[i]->object);
-    }
-    phys_free(bytes, SESSION_PAGES);
-}
-
 TEST(etw_rate, loses,
      "with a slow reader, the events read and the events reported lost add up to all events [slow]")
 {

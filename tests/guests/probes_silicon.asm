@@ -38,6 +38,19 @@ probe "SYSEXIT to 64-bit code", K64, 2
     done
 probe "SYSEXIT from ring 3", U32, 2
     sysexit
+probe "RDMSR from ring 3", U64, 2
+    rdmsr
+probe "HLT from ring 3", U64, 2
+    hlt
+probe "IN from ring 3", U64, 2
+    in al, dx
+probe "an undefined opcode", U64, 2
+    nop
+    ud2
+probe "ICEBP, after an instruction", U64, 2
+    nop
+    db 0xf1
+    done
 probe "SYSENTER, SYSENTER_CS 0", K64, 2
     mov ecx, 0x174
     zero eax, edx

@@ -6,7 +6,6 @@
 #include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/printed.h"
-#include "tests/harness/watchdog.h"
 
 #define MHZ UINT64_C(1000000)
 #define GIVEN(mhz)                                                                                 \
@@ -317,10 +316,10 @@ TEST(clock, begins, "the clock begins at 0, or with the word wrap a second befor
 
 TEST(clock, wall, "the real-time clock's seconds are read as BCD or as binary")
 {
-    CHECK_EQ(watchdog_seconds(0x59, false), 59);
-    CHECK_EQ(watchdog_seconds(59, true), 59);
-    CHECK_EQ(watchdog_seconds(0x10, true), 16);
-    CHECK_EQ(watchdog_seconds(0xff, true), 15); /* no clock there: any number of seconds */
+    CHECK_EQ(clock_rtc_seconds(0x59, false), 59);
+    CHECK_EQ(clock_rtc_seconds(59, true), 59);
+    CHECK_EQ(clock_rtc_seconds(0x10, true), 16);
+    CHECK_EQ(clock_rtc_seconds(0xff, true), 15); /* no clock there: any number of seconds */
 }
 
 TEST(clock, ticks, "the number of ticks is at most what the time allows")

@@ -59,26 +59,6 @@ TEST(groups, packed, "groups are filled in the order of CPUs: each but the last 
     CHECK_EQ(cpu_of_number((PROCESSOR_NUMBER){ 0, 0, 1 }), MAX_CPUS);
 }
 
-TEST(groups, refused, "a GROUP_AFFINITY names CPUs that run, in a group that there is, or nothing")
-{
-    struct cpu_set set;
-    for (USHORT group = 0; group < cpu_groups(); group++) {
-        GROUP_AFFINITY good = { .Mask = cpu_all().bits[group], .Group = group };
-        CHECK(cpu_set_of_group(&good, &set) && cpu_set_subset(set, cpu_all()));
-        CHECK_EQ(set.bits[group], good.Mask);
-        CHECK(!cpu_set_of_group(&(GROUP_AFFINITY){ .Group = group }, &set));
-        if (~good.Mask)
-            CHECK(!cpu_set_of_group(&(GROUP_AFFINITY){ .Mask = ~0ul, .Group = group }, &set));
-        for (unsigned i = 0; i < 3; i++) {
-            GROUP_AFFINITY bad = good;
-            bad.Reserved[i] = 1;
-            CHECK(!cpu_set_of_group(&bad, &set));
-        }
-    }
-    CHECK(!cpu_set_of_group(&(GROUP_AFFINITY){ .Mask = 1, .Group = cpu_groups() }, &set));
-    CHECK(!cpu_set_of_group(&(GROUP_AFFINITY){ .Mask = 1, .Group = 0xffff }, &set));
-}
-
 static void note_number(void *number) { *(unsigned *)number = cpu_number(); }
 
 TEST(groups, threads, "a thread moves between groups, and is reached there by an IPI")

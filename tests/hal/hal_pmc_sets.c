@@ -269,26 +269,6 @@ SET_TEST(nested, "a read that interrupts a read: the values of neither decrease 
     CHECK(inside.calls >= calls);
 }
 
-SET_TEST(two_sets, "two sets on one processor have different counters, whose values agree")
-{
-    ULONG64 first[2], second[2];
-    PMC_HANDLE a = set_of_instructions(cpu), b = set_of_instructions(cpu);
-    REQUIRE(a && b);
-    test_run_on(cpu);
-    for (unsigned i = 0; i < 2; i++) {
-        KIRQL old = irql_raise(PROFILE_LEVEL);
-        HalCollectPmcCounters(a, &first[i]);
-        HalCollectPmcCounters(b, &second[i]);
-        lab_loop(LOOPS);
-        irql_lower(old);
-    }
-    test_run_anywhere();
-    CHECK(first[1] - first[0] >= LOOPS);
-    LAB_CHECK_COUNT(second[1] - second[0], first[1] - first[0]);
-    HalFreePmcCounterSet(a);
-    HalFreePmcCounterSet(b);
-}
-
 static void read_selects(void *sum)
 {
     for_each_bit(ctr, pmu_here()->counters)

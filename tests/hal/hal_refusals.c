@@ -86,19 +86,13 @@ static void affinity_refused(GROUP_AFFINITY *affinity, ULONG count)
     CHECK(handle == NULL);
 }
 
-TEST(hal_refusals, affinity_count,
-     "an affinity without a count, and a count without an affinity, are refused [HC-09 HC-10 "
+TEST(hal_refusals, affinity_values,
+     "an affinity without a count or a count without one, groups that do not exist, empty masks, "
+     "inactive processors and reserved fields are refused [HC-09 HC-10 HC-11 HC-12 HC-13 HC-14 "
      "HC-15]")
 {
-    GROUP_AFFINITY affinity = { .Mask = 1 };
     affinity_refused(NULL, 1);
-    affinity_refused(&affinity, 0);
-}
-
-TEST(hal_refusals, affinity_values,
-     "groups that do not exist, empty masks, inactive processors and reserved fields are refused "
-     "[HC-11 HC-12 HC-13 HC-14 HC-15]")
-{
+    affinity_refused(&(GROUP_AFFINITY){ .Mask = 1 }, 0);
     affinity_refused(&(GROUP_AFFINITY){ .Mask = 0 }, 1);
     for (unsigned cpu = cpu_count; cpu < 64; cpu++) {
         affinity_refused(&(GROUP_AFFINITY){ .Mask = PMU_BIT(cpu) }, 1);
@@ -115,85 +109,84 @@ TEST(hal_refusals, affinity_values,
     affinity_refused(good_then_bad, 2);
 }
 
-TEST(hal_refusals, bad_range,
-     "ranges with Begin > End, and ranges beyond the processor's counters, are refused [HC-25 "
-     "HC-26]")
-{
-    REFUSED(STATUS_INVALID_PARAMETER, range(1, 0));
-    REFUSED(STATUS_INVALID_PARAMETER, range(0, 64));
-    REFUSED(STATUS_INVALID_PARAMETER, range(0, 0xffffffff));
-    REFUSED(STATUS_INVALID_PARAMETER, range(0xffffffff, 0));
-    REFUSED(STATUS_INVALID_PARAMETER, range(0xfffffffe, 0xffffffff));
-    if (common_counters())
-        REFUSED(STATUS_INVALID_PARAMETER, range(0, 63));
-    /* A bad range is refused also beside a counter that exists. */
-    unsigned good = common_counters() ? nth_counter(2) : 0;
-    REFUSED(STATUS_INVALID_PARAMETER, single(good), range(1, 0));
-    REFUSED(STATUS_INVALID_PARAMETER, range(0xffffffff, 0), single(good));
-    REFUSED(STATUS_INVALID_PARAMETER, single(good), range(64, 65));
-}
+/* Lists that are refused whatever counters there are. */
+static const struct bad_list {
+    ULONG count;
+    NTSTATUS status;
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR what[2];
+} bad_lists[] = {
+/* clang-format off */
+#define SINGLE(index) { .Type = ResourceTypeSingle, .u.CounterIndex = (index) }
+#define RANGE(begin, end) { .Type = ResourceTypeRange, .u.Range = { (begin), (end) } }
+#define TAG(value) { .Type = ResourceTypeIdenitificationTag, .u.IdentificationTag = (value) }
+#define OVERFLOW(handler) { .Type = ResourceTypeOverflow, .u.OverflowHandler = (handler) }
+#define OF_TYPE(type) { .Type = (PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE)(type) }
+    /* clang-format on */
+    { 1, STATUS_INVALID_PARAMETER, { RANGE(1, 0) } },
+    { 1, STATUS_INVALID_PARAMETER, { RANGE(0, 64) } },
+    { 1, STATUS_INVALID_PARAMETER, { RANGE(64, 65) } },
+    { 1, STATUS_INVALID_PARAMETER, { RANGE(0, 0xffffffff) } },
+    { 1, STATUS_INVALID_PARAMETER, { RANGE(0xffffffff, 0) } },
+    { 1, STATUS_INVALID_PARAMETER, { RANGE(0xfffffffe, 0xffffffff) } },
+    { 1, STATUS_INVALID_PARAMETER, { SINGLE(64) } },
+    { 1, STATUS_INVALID_PARAMETER, { SINGLE(0xffffffff) } },
+    { 1, STATUS_INVALID_PARAMETER, { SINGLE(0x40000020) } },
+    { 1, STATUS_INVALID_PARAMETER, { SINGLE(0x80000000) } },
+    { 1, STATUS_INVALID_PARAMETER, { OF_TYPE(ResourceTypeMax) } },
+    { 1, STATUS_INVALID_PARAMETER, { OF_TYPE(0x7fffffff) } },
+    { 1, STATUS_INVALID_PARAMETER, { OF_TYPE(0xffffffff) } },
+    { 1, STATUS_INVALID_PARAMETER, { OVERFLOW(NULL) } },
+    { 2, STATUS_INVALID_PARAMETER, { OVERFLOW(no_handler), OVERFLOW(no_handler) } },
+    { 2, STATUS_INVALID_PARAMETER, { TAG(1), TAG(1) } },
+    { 1, STATUS_NOT_SUPPORTED, { OF_TYPE(ResourceTypeExtendedCounterConfiguration) } },
+    { 1, STATUS_NOT_SUPPORTED, { OF_TYPE(ResourceTypeEventBuffer) } },
+};
 
-TEST(hal_refusals, absent_index, "every index that the processor lacks is refused [HC-26]")
-{
-    REFUSED(STATUS_INVALID_PARAMETER, single(64));
-    REFUSED(STATUS_INVALID_PARAMETER, single(0xffffffff));
-    REFUSED(STATUS_INVALID_PARAMETER, single(0x40000020));
-    REFUSED(STATUS_INVALID_PARAMETER, single(0x80000000));
-    for (unsigned ctr = 0; ctr < 64; ctr++)
-        if (common_counters() && !(common_counters() >> ctr & 1))
-            REFUSED(STATUS_INVALID_PARAMETER, single(ctr));
-    /* An absent counter is refused also beside one that exists. */
-    unsigned good = common_counters() ? nth_counter(0) : 0;
-    REFUSED(STATUS_INVALID_PARAMETER, single(good), single(64));
-    REFUSED(STATUS_INVALID_PARAMETER, single(0xffffffff), single(good));
-    for (unsigned ctr = 0; ctr < 64; ctr++)
-        if (common_counters() && !(common_counters() >> ctr & 1))
-            REFUSED(STATUS_INVALID_PARAMETER, single(good), single(ctr));
-}
+/* Some counter, though there may be none. */
+static unsigned some_counter(void) { return common_counters() ? nth_counter(0) : 0; }
 
-TEST(hal_refusals, counter_twice, "a list that names a counter twice is refused [HC-27]")
+TEST(hal_refusals, bad_lists,
+     "ranges and indices of no counter, unknown types, a NULL handler, two handlers, two tags, and "
+     "what is not supported, are refused, alone, before a counter and after one [HC-25 HC-26 HC-30 "
+     "HC-31 HC-33 HC-35]")
 {
-    unsigned ctr = common_counters() ? nth_counter(0) : 0;
-    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), single(ctr));
-    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), range(ctr, ctr));
-    REFUSED(STATUS_INVALID_PARAMETER, range(ctr, ctr), single(ctr));
-}
-
-TEST(hal_refusals, empty_list, "a list without a counter is refused [HC-28]")
-{
-    struct list empty = { 0, { { 0 } } };
-    refused(empty, STATUS_INVALID_PARAMETER);
-    REFUSED(STATUS_INVALID_PARAMETER, tag(1));
-}
-
-TEST(hal_refusals, flags, "every flag of a descriptor is refused [HC-29]")
-{
-    for (unsigned bit = 0; bit < 32; bit++) {
-        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR d = single(common_counters() ? nth_counter(0) : 0);
-        d.Flags = 1u << bit;
-        REFUSED(STATUS_INVALID_PARAMETER, d);
+    const PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR good = single(some_counter());
+    for (unsigned i = 0; i < ARRAY_SIZE(bad_lists); i++) {
+        const struct bad_list *bad = &bad_lists[i];
+        struct list alone = { bad->count, { { 0 } } }, after = { bad->count + 1, { good } };
+        memcpy(alone.Descriptors, bad->what, sizeof bad->what);
+        memcpy(after.Descriptors + 1, bad->what, sizeof bad->what);
+        struct list before = alone;
+        before.Descriptors[before.Count++] = good;
+        refused(alone, bad->status);
+        refused(after, bad->status);
+        refused(before, bad->status);
     }
 }
 
-TEST(hal_refusals, unknown_type, "a Type from ResourceTypeMax on is refused [HC-30]")
+TEST(hal_refusals, bad_counters,
+     "every index that the processor lacks is refused, and a list that names a counter twice, or "
+     "none, or a handler alone, and every flag [HC-26 HC-27 HC-28 HC-29 HC-34]")
 {
-    REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeMax));
-    REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeMax + 1));
-    REFUSED(STATUS_INVALID_PARAMETER, of_type(0x7fffffff));
-    REFUSED(STATUS_INVALID_PARAMETER, of_type(0xffffffff));
-    REFUSED(STATUS_INVALID_PARAMETER, single(0), of_type(ResourceTypeMax));
-    REFUSED(STATUS_INVALID_PARAMETER, single(0), of_type(0x7fffffff));
-    REFUSED(STATUS_INVALID_PARAMETER, of_type(0xffffffff), single(0));
-}
-
-TEST(hal_refusals, unsupported,
-     "extended configurations and event buffers are refused with STATUS_NOT_SUPPORTED [HC-31 "
-     "HC-33]")
-{
-    REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeExtendedCounterConfiguration));
-    REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeEventBuffer));
-    REFUSED(STATUS_NOT_SUPPORTED, single(common_counters() ? nth_counter(0) : 0),
-            of_type(ResourceTypeEventBuffer));
+    const unsigned some = some_counter();
+    for (unsigned ctr = 0; ctr < 64; ctr++)
+        if (common_counters() && !(common_counters() >> ctr & 1)) {
+            REFUSED(STATUS_INVALID_PARAMETER, single(ctr));
+            REFUSED(STATUS_INVALID_PARAMETER, single(some), single(ctr));
+        }
+    REFUSED(STATUS_INVALID_PARAMETER, single(some), single(some));
+    REFUSED(STATUS_INVALID_PARAMETER, single(some), range(some, some));
+    REFUSED(STATUS_INVALID_PARAMETER, range(some, some), single(some));
+    struct list empty = { 0, { { 0 } } };
+    refused(empty, STATUS_INVALID_PARAMETER);
+    REFUSED(STATUS_INVALID_PARAMETER, tag(1));
+    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler));
+    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler), of_type(ResourceTypeEventBuffer));
+    for (unsigned bit = 0; bit < 32; bit++) {
+        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR d = single(some);
+        d.Flags = 1u << bit;
+        REFUSED(STATUS_INVALID_PARAMETER, d);
+    }
 }
 
 TEST(hal_refusals, order_of_checks,
@@ -208,24 +201,6 @@ TEST(hal_refusals, order_of_checks,
     REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeEventBuffer), single(ctr));
     REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeEventBuffer), single(ctr), single(64));
     free_and_check(handle);
-}
-
-TEST(hal_refusals, bad_handler,
-     "a handler without a counter, a NULL handler and a second handler are refused [HC-34 HC-35]")
-{
-    unsigned ctr = common_counters() ? nth_counter(0) : 0;
-    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler));
-    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler), tag(1));
-    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler), of_type(ResourceTypeEventBuffer));
-    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), overflow(NULL));
-    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), overflow(no_handler), overflow(no_handler));
-}
-
-TEST(hal_refusals, two_tags, "a second tag in a list is refused")
-{
-    unsigned ctr = common_counters() ? nth_counter(0) : 0;
-    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), tag(1), tag(1));
-    REFUSED(STATUS_INVALID_PARAMETER, tag(1), single(ctr), tag(2));
 }
 
 /* --- Counter sets. --- */

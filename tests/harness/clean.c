@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/clean.h"
-#include "hal/machine/apic.h"
 #include "hal/source.h"
 #include "kernel/base/print.h"
-#include "kernel/base/x86.h"
 #include "kernel/driver/pool.h"
 #include "kernel/etw/etw_pmc.h"
 #include "kernel/etw/etw_session.h"
@@ -12,11 +10,10 @@
 #include "kernel/ke/timer.h"
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profile.h"
-#include "kernel/trap.h"
 #include "tests/harness/counting.h"
+#include "tests/harness/invariants.h"
 #include "tests/harness/lab.h"
 
-#define DR7_OFF 0x400u
 #define LOOK_NS 10000000u /* from look to look at threads that shall end */
 #define POLITE 10         /* looks */
 #define LOOKS 40
@@ -64,8 +61,11 @@ void clean_threads(void)
     end_kind(false);
     end_kind(true);
     struct thread *thread = thread_after(first_id);
-    if (thread && thread->state == THREAD_RUNNING)
-        panic("thread %s cannot be ended on CPU %u", thread->name, thread->cpu);
+    if (thread && thread->state == THREAD_RUNNING) {
+        char owed[160];
+        smp_owed(owed, sizeof owed);
+        panic("thread %s cannot be ended on CPU %u%s", thread->name, thread->cpu, owed);
+    }
     if (thread)
         object_release(&thread->object);
 }
@@ -141,28 +141,6 @@ static uint64_t references(void)
     return n;
 }
 
-static uint64_t registers_sum; /* atomic */
-
-static void add_registers(void *unused)
-{
-    struct table_register idt;
-    (void)unused;
-    sidt(&idt);
-    uint64_t mine = (read_cr4() * 31 + read_dr7()) * 31 + idt.base;
-    if (pmu_here()->counters)
-        mine = mine * 31 + apic_read_pmi_lvt();
-    __atomic_fetch_add(&registers_sum, mine * (cpu_number() + 1), __ATOMIC_RELAXED);
-}
-
-/* Of all CPUs: whether ring 3 may read counters, breakpoints, handlers, the counters' LVT entry.
- * Not a number of something, as that of intervals. */
-static uint64_t registers(void)
-{
-    registers_sum = 0;
-    smp_call(SMP_ALL, add_registers, NULL);
-    return registers_sum;
-}
-
 static uint64_t configured_counters(void)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
@@ -213,21 +191,6 @@ static void reset_intervals(void)
     NtSetIntervalProfile(0, ProfileAlignmentFixup);
 }
 
-/* On each CPU. */
-static void reset_here(void *unused)
-{
-    (void)unused;
-    cpu_load_idt();
-    write_dr7(DR7_OFF);
-    write_cr4(read_cr4() & ~(uint64_t)CR4_PCE);
-    KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_reset(); /* which counters there are was found out at boot */
-    hal_pmi_init_cpu();
-    irql_lower(old);
-}
-
-static void reset_registers(void) { smp_call(SMP_ALL, reset_here, NULL); }
-
 /* In the order in which they are put back. */
 static const struct kind {
     const char *name;
@@ -251,7 +214,7 @@ static const struct kind {
     { "timers", set_timers, NULL },
     { "blocks of pool", pool, NULL },
     { "references to older threads", references, NULL },
-    { "registers", registers, reset_registers },
+    { "invariants", invariants_broken, invariants_restore },
     { "pages", pages, NULL },
 };
 #define KINDS ARRAY_SIZE(kinds)
@@ -268,6 +231,7 @@ void clean_init(void)
 {
     first_id = thread_current()->id;
     memcpy(intervals_at_boot, source_intervals, sizeof source_intervals);
+    invariants_init();
     pool_free(pool_allocate(16)); /* the pool keeps the page of its first small block */
     /* Until kernel_main has let go of this thread, which it started. */
     for (unsigned i = 0;
@@ -275,7 +239,12 @@ void clean_init(void)
         sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
 }
 
-void clean_begin(void) { look_around(before); }
+/* Which invariants hold is no question of before. */
+void clean_begin(void)
+{
+    for (unsigned i = 0; i < KINDS; i++)
+        before[i] = kinds[i].now == invariants_broken ? 0 : kinds[i].now();
+}
 
 static bool left_something(void) { return memcmp(before, after, sizeof before) != 0; }
 
@@ -296,7 +265,7 @@ static size_t list(char *text, size_t size, size_t n, const char *head, bool los
         if (after[i] == before[i] || (!lost && !kinds[i].put_back))
             continue;
         n += print_to(text + n, size - n, "%s %s", separator, kinds[i].name);
-        if (kinds[i].now != intervals && kinds[i].now != registers)
+        if (kinds[i].now != intervals)
             n += print_to(text + n, size - n, " %ld", (int64_t)(after[i] - before[i]));
         separator = ",";
     }
@@ -317,7 +286,7 @@ static void reset(void)
     etw_sampling_configure(NULL, 0);
     etw_leave();
     lab_forget();
-    reset_registers();
+    invariants_restore();
 }
 
 bool clean_end(bool failed)
@@ -327,6 +296,7 @@ bool clean_end(bool failed)
     bool left = left_something();
     if (left) {
         size_t n = list(text, sizeof text, 0, "# left behind:", false);
+        invariants_print();
         put_back();
         wait_for_end(TICKS_FAILED);
         list(text, sizeof text, n, n ? "; lost:" : "# lost:", true);

@@ -49,6 +49,16 @@ static inline struct runner start_on(void (*function)(uint64_t), uint64_t argume
     return r;
 }
 
+/* As start_on, once the thread says that it is ready. */
+static inline struct runner start_ready(void (*function)(uint64_t), uint64_t argument,
+                                        struct cpu_set affinity)
+{
+    struct runner r = start_on(function, argument, affinity);
+    if (r.thread)
+        peek_wait(r.process, &user_state, 1);
+    return r;
+}
+
 /* Starts a thread that enables its profiling with that mask and sleeps; it sleeps on return. */
 extern void user_cost_idle(uint64_t mask);
 extern uint64_t user_cost[];

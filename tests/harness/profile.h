@@ -3,7 +3,7 @@
 #pragma once
 #include "hal/sources.h"
 #include "hal/interrupt.h"
-#include "hal/profile.h"
+#include "hal/profile_interrupt.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"

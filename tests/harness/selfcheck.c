@@ -69,6 +69,19 @@ TEST(selfcheck, spin_irqs_off, "hangs with interrupts off: only the host can end
         pause();
 }
 
+static void answer_never(void *unused)
+{
+    (void)unused;
+    for (;;)
+        pause();
+}
+
+TEST(selfcheck, no_answer, "waits for an IPI's function that does not end: who owes whom is named")
+{
+    SKIP_BELOW_CPUS(2);
+    smp_call(cpu_set_one(cpu_number() ^ 1), answer_never, NULL);
+}
+
 static struct lock held = LOCK("selfcheck", DISPATCH_LEVEL);
 
 TEST(selfcheck, lock_held, "hangs with a spin lock: nobody can go on")

@@ -9,8 +9,11 @@
 #include "kernel/ke/timer.h"
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profile.h"
+#include "hal/machine/apic.h"
+#include "kernel/trap.h"
 #include "tests/harness/clean.h"
 #include "tests/harness/counting.h"
+#include "tests/harness/invariants.h"
 #include "tests/harness/etw_session.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/peek.h"
@@ -18,21 +21,13 @@
 #include "tests/ring3/ring3.h"
 #include "tests/harness/user.h"
 
+#define MSR_DEBUGCTL 0x1d9
+#define MSR_STATUS_SET 0x391
 #define FAIL_ON_PURPOSE() CHECK_EQ(1 + 1, 3)
 
 static ULONG buckets[64];
 
 /* --- What the next test wants. --- */
-
-static void check_interrupt_table(void)
-{
-    static uint64_t base;
-    struct table_register r;
-    sidt(&r);
-    if (!base)
-        base = r.base;
-    CHECK_EQ(r.base, base);
-}
 
 /* Which kinds of CPUs there are was found out at boot. */
 static void check_kinds(void)
@@ -47,10 +42,8 @@ static void check_processor(unsigned cpu)
 {
     test_run_on(cpu);
     CHECK_EQ(cpu_number(), cpu);
-    CHECK_EQ(pmu_running(), 0);
     CHECK_EQ(irql_current(), PASSIVE_LEVEL);
     CHECK(read_flags() & RFLAGS_IF);
-    check_interrupt_table();
     check_kinds();
 }
 
@@ -92,36 +85,27 @@ static void everything_is_there(void)
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         check_processor(cpu);
     test_run_anywhere();
+    CHECK_EQ(invariants_broken(), 0);
     check_counters();
     check_profile();
     check_session();
 }
 
-#define LEAVES(name, meaning)                                                                      \
+#define THEN(name)                                                                                 \
     TEST(selfcheck_leaves, name##_then, "after it everything is there again")                      \
     {                                                                                              \
         everything_is_there();                                                                     \
-    }                                                                                              \
+    }
+#define LEAVES(name, meaning)                                                                      \
+    THEN(name)                                                                                     \
     TEST(selfcheck_leaves, name, meaning)
 
 TEST(selfcheck_leaves, a_first, "everything is there at the beginning") { everything_is_there(); }
 
-TEST(selfcheck_leaves, ring3_hang_then, "after it everything is there again")
-{
-    everything_is_there();
-}
-TEST(selfcheck_leaves, ring3_threads_then, "after it everything is there again")
-{
-    everything_is_there();
-}
-TEST(selfcheck_leaves, ring3_wait_then, "after it everything is there again")
-{
-    everything_is_there();
-}
-TEST(selfcheck_leaves, ring3_flood_then, "after it everything is there again")
-{
-    everything_is_there();
-}
+THEN(ring3_hang)
+THEN(ring3_threads)
+THEN(ring3_wait)
+THEN(ring3_flood)
 
 /* --- What is left. --- */
 
@@ -356,9 +340,44 @@ LEAVES(reference, "leaves a reference to an older thread")
     CHECK(thread != NULL);
 }
 
-LEAVES(state, "leaves breakpoints on and counters that ring 3 may read")
+/* --- A row for each invariant: what breaks it, on the last CPU. --- */
+
+static void write_gates(void)
 {
-    write_dr7(0x700);
-    write_cr4(read_cr4() | CR4_PCE);
-    CHECK(read_cr4() & CR4_PCE);
+    static struct gate copy[256];
+    struct table_register idt;
+    sidt(&idt);
+    memcpy(copy, (const void *)idt.base, sizeof copy);
+    idt.base = (uint64_t)copy;
+    lidt(&idt);
 }
+
+static void enable_first(void) { wrmsr(pmu_select_msr(pmu_here(), 0), PMU_ENABLE); }
+
+#define BREAKS(name, meaning, statement)                                                           \
+    static void break_##name(void *unused)                                                         \
+    {                                                                                              \
+        (void)unused;                                                                              \
+        statement;                                                                                 \
+    }                                                                                              \
+    LEAVES(name, "breaks an invariant: " meaning)                                                  \
+    {                                                                                              \
+        CHECK_EQ(invariants_broken(), 0);                                                          \
+        smp_call(cpu_set_one(cpu_count - 1), break_##name, NULL);                                  \
+    }
+
+BREAKS(broken_cr0, "CR0", write_cr0(read_cr0() & ~(uint64_t)CR0_AM))
+BREAKS(broken_cr4, "CR4", write_cr4(read_cr4() | CR4_PCE))
+BREAKS(broken_efer, "EFER", wrmsr(MSR_EFER, rdmsr(MSR_EFER) & ~(uint64_t)EFER_SCE))
+BREAKS(broken_pat, "PAT", wrmsr(MSR_PAT, PAT_OURS ^ 0x0500))
+BREAKS(broken_dr7, "DR7", write_dr7(0x700))
+BREAKS(broken_gates, "the interrupt table", write_gates())
+BREAKS(broken_debugctl, "DEBUGCTL", wrmsr(MSR_DEBUGCTL, 2))
+BREAKS(broken_entry, "the counters' LVT entry", apic_write_pmi_lvt(APIC_LVT_MASKED))
+BREAKS(broken_control, "the global control", wrmsr(pmu_here()->msr.global_control, 1))
+BREAKS(broken_status, "the overflow status", wrmsr(MSR_STATUS_SET, 1))
+BREAKS(broken_selects, "enabled counters", enable_first())
+BREAKS(broken_running, "running counters", pmu_start(PMU_BIT(0)))
+BREAKS(broken_lent, "lent counters", pmu_lend(PMU_BIT(0)))
+BREAKS(broken_lost, "lost interrupts of counters", hal_profile_lost[cpu_number()]++)
+BREAKS(broken_calls, "calls run and not made", cpu_current()->calls_run++)

@@ -27,40 +27,28 @@ struct test_report {
 };
 #define TEST_LINES_MAX 10u
 
-#define TEST(test_group, test_name, test_meaning)                                                  \
-    static void test_##test_group##_##test_name(void);                                             \
-    static const struct test test_record_##test_group##_##test_name = {                            \
-        .group = #test_group,                                                                      \
-        .name = #test_name,                                                                        \
-        .meaning = test_meaning,                                                                   \
-        .function = test_##test_group##_##test_name                                                \
-    };                                                                                             \
+/* A pointer to the record: the linker of each ring sorts them by section. */
+#define TEST_RECORD(test_group, test_name, ...)                                                    \
+    static const struct test test_record_##test_group##_##test_name = { .group = #test_group,      \
+                                                                        .name = #test_name,        \
+                                                                        __VA_ARGS__ };             \
     static const struct test *const test_pointer_##test_group##_##test_name                        \
-        __attribute__((section(".tests." #test_group "." #test_name), used)) =                     \
-            &test_record_##test_group##_##test_name;                                               \
-    static void test_##test_group##_##test_name(void)
-/* In ring 3; the Makefile makes the pointer by the record's symbol. */
-#define TEST_USER(test_group, test_name, test_meaning)                                             \
+        __attribute__((section(".tests$" #test_group "." #test_name), used)) =                     \
+            &test_record_##test_group##_##test_name;
+#define TEST_IN(in_ring3, test_group, test_name, test_meaning)                                     \
     static void test_##test_group##_##test_name(void);                                             \
-    static const struct test test_record_##test_group##_##test_name asm("user_test." #test_group   \
-                                                                        "." #test_name)            \
-        __attribute__((used)) = { .group = #test_group,                                            \
-                                  .name = #test_name,                                              \
-                                  .meaning = test_meaning,                                         \
-                                  .function = test_##test_group##_##test_name,                     \
-                                  .ring3 = true };                                                 \
+    TEST_RECORD(test_group, test_name, .meaning = test_meaning,                                    \
+                .function = test_##test_group##_##test_name, .ring3 = in_ring3)                    \
     static void test_##test_group##_##test_name(void)
+#define TEST(test_group, test_name, test_meaning)                                                  \
+    TEST_IN(false, test_group, test_name, test_meaning)
+#define TEST_USER(test_group, test_name, test_meaning)                                             \
+    TEST_IN(true, test_group, test_name, test_meaning)
 /* In ring 0: of each counter that the function names; the body has `ctr`. */
 #define TEST_EACH(test_group, which, test_meaning)                                                 \
     static void each_##test_group(unsigned ctr);                                                   \
-    static const struct test test_record_##test_group##_each = { .group = #test_group,             \
-                                                                 .name = "each",                   \
-                                                                 .meaning = test_meaning,          \
-                                                                 .each = each_##test_group,        \
-                                                                 .counters = which };              \
-    static const struct test *const test_pointer_##test_group##_each                               \
-        __attribute__((section(".tests." #test_group ".each"), used)) =                            \
-            &test_record_##test_group##_each;                                                      \
+    TEST_RECORD(test_group, each, .meaning = test_meaning, .each = each_##test_group,              \
+                .counters = which)                                                                 \
     static void each_##test_group(unsigned ctr)
 
 /* Each check counts. A failed one prints and the test goes on, unless it is a REQUIRE. */

@@ -36,27 +36,6 @@ uint64_t watchdog_calibrate(void)
     return ns / 1000000;
 }
 
-#define RTC_SECONDS 0
-#define RTC_STATUS_B 0x0b
-#define RTC_BINARY 4u /* status B: the clock counts in binary, not in BCD */
-
-static unsigned read_rtc(uint8_t at)
-{
-    out8(0x70, at | 0x80); /* NMIs stay off */
-    return in8(0x71);
-}
-
-unsigned watchdog_seconds(unsigned value, bool binary)
-{
-    return (binary ? value : (value >> 4 & 7) * 10 + (value & 15)) % 60;
-}
-
-/* Seconds of the real-time clock's minute; constant where there is none. */
-static unsigned wall_second(void)
-{
-    return watchdog_seconds(read_rtc(RTC_SECONDS), read_rtc(RTC_STATUS_B) & RTC_BINARY);
-}
-
 /* Since boot, without what went into printing. */
 static uint64_t working_ns(void)
 {
@@ -79,12 +58,12 @@ static uint64_t ticks_since(const uint64_t before[MAX_CPUS])
 bool watchdog_wait(struct thread *thread, void (*each_second)(void), struct watchdog_took *took)
 {
     uint64_t start = working_ns(), limit_ticks = limit_ns / sched_tick_ns();
-    unsigned last = wall_second();
+    unsigned last = clock_wall_second();
     *took = (struct watchdog_took){ 0 };
     for (unsigned c = 0; c < cpu_count; c++)
         ticks_before[c] = __atomic_load_n(&cpus[c]->ticks, __ATOMIC_RELAXED);
     while (sched_wait(&thread->object, clock_ns() + WATCH_NS, Executive) == STATUS_TIMEOUT) {
-        unsigned now = wall_second();
+        unsigned now = clock_wall_second();
         took->wall_seconds += (now + 60 - last) % 60;
         took->ns = working_ns() - start;
         if (now != last)

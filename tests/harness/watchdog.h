@@ -9,8 +9,6 @@ struct thread;
 /* Measures this machine: one may be a thousand times slower than we think, and its tests get more
  * time. The milliseconds of the loop that decides if it is such a one, else 0. */
 uint64_t watchdog_calibrate(void);
-/* What the real-time clock's register of seconds means. */
-unsigned watchdog_seconds(unsigned value, bool binary);
 struct watchdog_took {
     uint64_t ns; /* by the kernel's clock */
     unsigned wall_seconds;

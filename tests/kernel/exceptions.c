@@ -21,12 +21,10 @@ struct row {
         list(ROW) { KIND_COUNT, NULL, 0, 0 }                                                       \
     }
 
-static void check_row(const struct row *row, struct cpu_set affinity)
+static void check_row(const struct row *row)
 {
     struct process *process = user_process();
-    struct thread *thread =
-        process ? user_thread(row->name, process, (uint64_t)user_exception, row->kind, affinity)
-                : NULL;
+    struct thread *thread = process ? user_start(process, user_exception, row->kind) : NULL;
     if (CHECK(thread != NULL)) {
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
         bool ok = CHECK_STATUS(thread->exit_status, row->status);
@@ -47,65 +45,45 @@ static void check_row(const struct row *row, struct cpu_set affinity)
         object_release(&process->object);
 }
 
-static void check_rows(const struct row *rows, struct cpu_set affinity)
+static void check_rows(const struct row *rows)
 {
     for (; rows->name; rows++)
-        check_row(rows, affinity);
+        check_row(rows);
 }
 
 TEST(exceptions, arithmetic, "division by zero, and the exceptions of x87 arithmetic [slow]")
 {
-    check_rows(ROWS(ARITHMETIC), SMP_ALL);
+    check_rows(ROWS(ARITHMETIC));
 }
 TEST(exceptions, floating_point, "stack faults of x87 and exceptions of SSE each have their status")
 {
     if (user_run(user_exception, KIND_sse_divide) == STATUS_SUCCESS)
         SKIP("this CPU raises no exceptions of SSE");
-    check_rows(ROWS(EMULATED), SMP_ALL);
+    check_rows(ROWS(EMULATED));
 }
 
 TEST(exceptions, illegal, "undefined instructions, whatever the stack pointer")
 {
-    check_rows(ROWS(ILLEGAL), SMP_ALL);
+    check_rows(ROWS(ILLEGAL));
 }
 
-TEST(exceptions, debugging, "breakpoints and single steps")
-{
-    check_rows(ROWS(DEBUGGING), SMP_ALL);
-}
+TEST(exceptions, debugging, "breakpoints and single steps") { check_rows(ROWS(DEBUGGING)); }
 
 TEST(exceptions, memory,
      "reads, writes, jumps and software interrupts that ring 3 may not make [slow]")
 {
-    check_rows(ROWS(MEMORY), SMP_ALL);
+    check_rows(ROWS(MEMORY));
 }
 
 TEST(exceptions, privileged,
      "ring 0's instructions are STATUS_PRIVILEGED_INSTRUCTION in ring 3 [TP-98 slow]")
 {
-    check_rows(ROWS(PRIVILEGED), SMP_ALL);
+    check_rows(ROWS(PRIVILEGED));
 }
 
 TEST(exceptions, caches, "INVD and WBINVD are ring 0's too")
 {
     if (user_run(user_exception, KIND_wbinvd) == STATUS_SUCCESS)
         SKIP("QEMU from 9.1 on executes INVD and WBINVD in ring 3");
-    check_rows(ROWS(CACHES), SMP_ALL);
-}
-
-TEST(exceptions, every_cpu,
-     "all of these exceptions, on every CPU, change no state of the CPU [slow]")
-{
-    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
-        uint64_t cr0 = read_cr0(), cr4 = read_cr4();
-        /* Each has a test above: here a third of them, on each CPU another. */
-        unsigned n = cpu;
-        for (const struct row *row = ROWS(EXCEPTIONS); row->name; row++, n++)
-            if (n % 3 == 0 || test_long())
-                check_row(row, cpu_set_one(cpu));
-        CHECK_EQ(read_cr0(), cr0);
-        CHECK_EQ(read_cr4(), cr4);
-        CHECK(read_flags() & RFLAGS_IF);
-        CHECK_EQ(irql_current(), PASSIVE_LEVEL);
-    }
+    check_rows(ROWS(CACHES));
 }

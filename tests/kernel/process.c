@@ -52,26 +52,38 @@ static void end_all(void *unused)
     process_end(OF_ALL);
 }
 
-TEST(process, exit_status,
-     "a process that is ended has the status given for that, though one of its threads ends later "
-     "with another; else it has its last thread's")
+/* A process, and a thread of it whose end waits for the gate. */
+static struct thread *start_late(void)
 {
     process = process_create();
-    REQUIRE(process != NULL);
     KeInitializeEvent(&gate, NotificationEvent, FALSE);
     late = NULL;
     notify_before = thread_notify;
     thread_notify = notify;
-    struct thread *last = team_start(end_late, NULL, cpu_all(), THREAD_PRIORITY);
-    if (last && CHECK(team_until_waits(last))) {
+    struct thread *thread = process ? team_start(end_late, NULL, cpu_all(), THREAD_PRIORITY) : NULL;
+    CHECK(thread && team_until_waits(thread));
+    return thread;
+}
+
+static void let_end(struct thread *thread)
+{
+    KeSetEvent(&gate, 0, FALSE);
+    if (thread)
+        team_end(thread);
+    thread_notify = notify_before;
+}
+
+TEST(process, exit_status,
+     "a process that is ended has the status given for that, though one of its threads ends later "
+     "with another; else it has its last thread's")
+{
+    struct thread *last = start_late();
+    if (last) {
         team_end(team_start(end_all, NULL, cpu_all(), THREAD_PRIORITY));
         CHECK_EQ(process->threads, 1);
         CHECK(!process->object.header.SignalState);
     }
-    KeSetEvent(&gate, 0, FALSE);
-    if (last)
-        team_end(last);
-    thread_notify = notify_before;
+    let_end(last);
     CHECK(process->object.header.SignalState);
     CHECK_STATUS(process->exit_status, OF_ALL);
     object_release(&process->object);
@@ -92,15 +104,9 @@ static void end_others(void *unused)
 
 TEST(process, others_end, "who ends a process's other threads goes on when they have ended")
 {
-    process = process_create();
-    REQUIRE(process != NULL);
-    KeInitializeEvent(&gate, NotificationEvent, FALSE);
-    late = NULL;
     found = STATUS_PENDING;
-    notify_before = thread_notify;
-    thread_notify = notify;
-    struct thread *other = team_start(end_late, NULL, cpu_all(), THREAD_PRIORITY);
-    if (other && CHECK(team_until_waits(other))) {
+    struct thread *other = start_late();
+    if (other) {
         struct thread *ender = team_start(end_others, NULL, cpu_all(), THREAD_PRIORITY);
         sched_wait(NULL, clock_ns() + 3 * sched_tick_ns(), DelayExecution);
         CHECK_STATUS(__atomic_load_n(&found, __ATOMIC_ACQUIRE), STATUS_PENDING);
@@ -108,10 +114,7 @@ TEST(process, others_end, "who ends a process's other threads goes on when they 
         if (ender)
             team_end(ender);
     }
-    KeSetEvent(&gate, 0, FALSE);
-    if (other)
-        team_end(other);
-    thread_notify = notify_before;
+    let_end(other);
     CHECK_STATUS(found, STATUS_SUCCESS);
     object_release(&process->object);
 }

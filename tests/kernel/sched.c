@@ -197,49 +197,6 @@ TEST(sched, no_such_cpu, "an affinity without any CPU is refused")
                      STATUS_INVALID_PARAMETER);
 }
 
-TEST(sched, migrates, "a running thread moves to every CPU, one after the other")
-{
-    for (unsigned round = 0; round < 3; round++)
-        for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-            test_run_on(cpu);
-            CHECK_EQ(cpu_number(), cpu);
-        }
-    test_run_anywhere();
-}
-
-TEST(sched, sleeps, "a sleep lasts at least as long as requested, and not much longer")
-{
-    test_run_on(0);
-    for (unsigned ticks = 1; ticks <= 8; ticks *= 2) {
-        uint64_t want = ticks * sched_tick_ns();
-        struct lasting begun = lasting_begin();
-        CHECK_STATUS(sched_wait(NULL, begun.ns + want, DelayExecution), STATUS_SUCCESS);
-        lasting_check(begun, want);
-    }
-    test_run_anywhere();
-}
-
-static void sleep_until(void *go)
-{
-    while (!__atomic_load_n((const uint64_t *)go, __ATOMIC_ACQUIRE))
-        sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
-}
-
-TEST(sched, waits, "a wait for a thread times out, then succeeds, then succeeds at once")
-{
-    static uint64_t go; /* atomic */
-    __atomic_store_n(&go, 0, __ATOMIC_RELEASE);
-    struct thread *thread = thread_create("sleeper", sleep_until, &go, SMP_ALL);
-    REQUIRE(thread != NULL);
-    CHECK_STATUS(sched_wait(&thread->object, clock_ns() + sched_tick_ns(), Executive),
-                 STATUS_TIMEOUT);
-    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
-    CHECK_STATUS(sched_wait(&thread->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
-    CHECK_STATUS(sched_wait(&thread->object, 0, Executive), STATUS_SUCCESS);
-    CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
-    object_release(&thread->object);
-}
-
 TEST(sched, many_threads, "200 threads start and end, and leave nothing")
 {
     for (unsigned i = 0; i < 200 / THREADS; i++)

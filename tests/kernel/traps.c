@@ -195,27 +195,6 @@ TEST(copy, refuses,
     CHECK(!user_range((const void *)8, ~0ul));
 }
 
-TEST(phys, allocates,
-     "pages are zeroed and contiguous, and can be allocated again after they are freed")
-{
-    size_t before = phys_free_pages();
-    for (unsigned count = 1; count <= 16; count *= 2) {
-        uint64_t *pages = phys_alloc(count);
-        REQUIRE(pages != NULL);
-        CHECK_EQ(phys_free_pages(), before - count);
-        uint64_t sum = 0;
-        for (unsigned i = 0; i < count * PAGE_SIZE / 8; i++) {
-            sum |= pages[i];
-            pages[i] = ~0ul;
-        }
-        CHECK_EQ(sum, 0);
-        phys_free(pages, count);
-        CHECK_EQ(phys_free_pages(), before);
-    }
-    CHECK(phys_alloc(1u << 30) == NULL);
-    CHECK_EQ(phys_free_pages(), before);
-}
-
 TEST(phys, holds, "a page with two users is freed when the second one releases it")
 {
     size_t before = phys_free_pages();

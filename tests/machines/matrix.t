@@ -34,6 +34,14 @@ sub at_least
         : "$passed tests, $made checks; want $tests, $checks";
 }
 
+# So many tests passed whose names begin so.
+sub passed
+{
+    my ($log, $least, $prefix) = @_;
+    my $passed = () = $log =~ /^ok \d+ - \Q$prefix\E\w*\.\w+$/mg;
+    return $passed >= $least ? () : "$passed tests of $prefix, want $least";
+}
+
 # With verbose: no test takes longer than so many seconds by the machine's clock.
 sub none_longer_than
 {
@@ -60,17 +68,20 @@ sub shown
 sub wrong_leaves
 {
     my ($log) = @_;
-    my ($lines, $n, @wrong) = (0, 0);
+    my ($lines, $n, $text, @wrong) = (0, 0, '');
     for (split /\n/, $log) {
         $lines++;
+        $text .= "$_\n";
         my ($not, $name, $skip) = /^(not )?ok \d+ - selfcheck_leaves\.(\w+)( # SKIP)?/ or next;
         $n++;
         push @wrong, "$name: " . ($not ? 'fails' : 'passes')
             if !$skip && !$not != !!($name =~ /_first$|_then$/);
         push @wrong, "$name: $lines lines" if $not && $lines > 14;
-        $lines = 0;
+        my ($broken) = $text =~ /breaks an invariant: (.+)/;
+        push @wrong, "$name: not named" if defined $broken && $text !~ /^# CPU 1: \Q$broken\E: /m;
+        ($lines, $text) = (0, '');
     }
-    return (@wrong, $n >= 45 ? () : "$n tests");
+    return (@wrong, $n >= 85 ? () : "$n tests");
 }
 
 # --- The table.

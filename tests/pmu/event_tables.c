@@ -133,8 +133,8 @@ TEST(event_tables, general,
     }
 }
 
-/* Spot checks of the facts, and of what a table takes from its base: 0 counters, the event is
- * absent. */
+/* What a table takes from its base or not, and the facts that tests/pmu/libpfm.t cannot compare,
+ * AMD's constraints and the newest models: 0 counters, the event is absent. */
 static const struct fact {
     const char *name;
     enum pmu_event event;
@@ -143,38 +143,20 @@ static const struct fact {
 } facts[] = {
     { "Core 2", PMU_LOADS, 0xc0, PMU_FIRST(2) },
     { "Core 2", PMU_ISSUE_2, 0, 0 },
-    { "Nehalem", PMU_L1D_MISSES, 0x51, PMU_FIRST(2) },
-    { "Nehalem", PMU_L1D_ACCESSES, 0x43, PMU_FIRST(2) },
     { "Westmere", PMU_L1D_ACCESSES, 0, 0 },
-    { "Westmere", PMU_L1D_MISSES, 0x51, PMU_FIRST(2) },
-    { "Sandy Bridge", PMU_ISSUE_4, 0x0e, PMU_FIRST(4) },
-    { "Sandy Bridge", PMU_FP_INSTRUCTIONS, 0, 0 },
     { "Ice Lake", PMU_LOADS, 0xd0, PMU_FIRST(4) },
-    { "Ice Lake", PMU_STORES, 0xd0, PMU_FIRST(4) },
-    { "Ice Lake", PMU_ISSUE_4, 0x0e, PMU_FIRST(8) },
-    { "Ice Lake", PMU_INTERRUPTS, 0, 0 },
     { "Ice Lake", PMU_BRANCH_RECORDS, 0xcc, PMU_FIRST(8) },
-    { "Ice Lake", PMU_PIPELINE_FROZEN, 0xa3, PMU_FIRST(4) },
-    { "Golden Cove", PMU_PIPELINE_FROZEN, 0xa3, PMU_FIRST(8) },
-    { "Tremont", PMU_PIPELINE_DRY, 0x71, PMU_FIRST(4) },
-    { "Tremont", PMU_LOCKED, 0, 0 },
-    { "Sapphire Rapids", PMU_INTERRUPTS, 0xcb, PMU_FIRST(8) },
-    { "Sapphire Rapids", PMU_LOADS, 0xd0, PMU_FIRST(4) },
-    { "Golden Cove", PMU_L1I_READS, 0, 0 },
     { "Golden Cove", PMU_CYCLES, 0x3c, PMU_ANY_GP | PMU_FIX(1) },
     { "Gracemont", PMU_LOADS, 0xd0, PMU_FIRST(6) },
-    { "Goldmont", PMU_PIPELINE_FROZEN, 0, 0 },
     { "Goldmont", PMU_BRANCH_RECORDS, 0, 0 },
     { "Lion Cove", PMU_L1D_MISSES, 0x51, PMU_FIRST(10) },
     { "Lion Cove", PMU_LOADS, 0xd0, PMU_FIRST(4) },
     { "Lion Cove", PMU_BRANCH_RECORDS, 0xe4, PMU_FIRST(10) },
     { "Lion Cove", PMU_CONDITIONAL_BRANCHES, 0, 0 },
-    { "Crestmont", PMU_LOADS, 0xd0, PMU_FIRST(8) },
     { "Crestmont", PMU_PIPELINE_DRY, 0x71, PMU_FIRST(8) },
     { "Skymont", PMU_PIPELINE_DRY, 0x9c, PMU_FIRST(8) },
     { "Skymont", PMU_BRANCH_RECORDS, 0xe4, PMU_FIRST(8) },
     { "Skymont", PMU_CONDITIONAL_BRANCHES, 0xc4, PMU_FIRST(8) },
-    { "Silvermont", PMU_ISSUE_2, 0, 0 },
     { "architectural", PMU_REF_CYCLES, 0, PMU_FIX(2) },
     { "K8", PMU_LOADS, 0, 0 },
     { "K8", PMU_ISSUE_4, 0, 0 },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Last-branch records: branches that exceptions come with, the last one before an exception, flags
  * and fields of an entry, code of 32 bits, what CPUID says of lists. */
-#include "hal/branches.h"
+#include "hal/branch_owner.h"
 #include "tests/harness/lbr_list.h"
 #include "tests/harness/vpmu.h"
 

@@ -2,7 +2,7 @@
 /* Last-branch records while something else happens: an NMI at each instruction, other CPUs that
  * record too, a list that is read while it is on, branches that nobody may see. */
 #include "hal/machine/apic.h"
-#include "hal/branches.h"
+#include "hal/branch_owner.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/vectors.h"
 #include "tests/harness/lbr_list.h"

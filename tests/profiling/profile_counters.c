@@ -131,34 +131,6 @@ static NTSTATUS drop_source(KPROFILE_SOURCE source)
     return HalSetSystemInformation(HalProfileSourceRemove, sizeof source, &source);
 }
 
-TEST(profile_counters, added_source,
-     "a raw event becomes a source, can be sampled, and can be removed when it is not in use")
-{
-    KPROFILE_SOURCE source, other;
-    ULONG counts = 0;
-    SKIP_WITHOUT_SOURCE();
-    REQUIRE_STATUS(add_raw_source("MyInstructions", 0xc0, &source), STATUS_SUCCESS);
-    CHECK(hal_source_supported(source) && strcmp(hal_source_name(source), "MyInstructions") == 0);
-    CHECK_EQ(hal_source_interval(source), 6000);
-    CHECK_STATUS(add_raw_source("MyInstructions", 0xc0, &other), STATUS_INSUFFICIENT_RESOURCES);
-    CHECK_STATUS(add_raw_source("TotalIssues", 0xc0, &other), STATUS_INSUFFICIENT_RESOURCES);
-    CHECK_STATUS(add_raw_source("", 0xc0, &other), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(add_raw_source("Code", 0x1000, &other), STATUS_INVALID_PARAMETER);
-    HANDLE profile = of_loop(&counts, source);
-    profile_start(profile);
-    profile_loop_alone(60000 / LOOP_INSTRUCTIONS);
-    CHECK_RANGE(counts, 9, 20);
-    CHECK_STATUS(drop_source(source), STATUS_DEVICE_BUSY);
-    profile_stop(profile);
-    CHECK_STATUS(drop_source(source), STATUS_SUCCESS);
-    CHECK(!hal_source_supported(source) && !hal_source_name(source));
-    CHECK_STATUS(NtStartProfile(profile), STATUS_NOT_SUPPORTED);
-    CHECK_STATUS(drop_source(source), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(drop_source(ProfileTotalIssues), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(drop_source(ProfileTime), STATUS_INVALID_PARAMETER);
-    close_handle(profile);
-}
-
 TEST(profile_counters, added_until_full,
      "sources can be added until the table is full, each with its own number")
 {

@@ -196,32 +196,6 @@ TEST(profile_interrupt, affinity,
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
 }
 
-#define SAMPLES_EACH 1000
-
-static void sample_often(void *unused)
-{
-    (void)unused;
-    for (unsigned i = 0; i < SAMPLES_EACH; i++)
-        sample_at(BASE, ProfileTime);
-}
-
-TEST(profile_interrupt, atomic,
-     "samples of several processors in one bucket are all counted [PO-59]")
-{
-    SKIP_WITH_ONE_CPU();
-    HANDLE profile = usual();
-    struct thread *threads[MAX_CPUS] = { NULL };
-    profile_start(profile);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        threads[cpu] = thread_create("sampler", sample_often, NULL, cpu_set_one(cpu));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        REQUIRE(threads[cpu] != NULL);
-        team_end(threads[cpu]);
-    }
-    CHECK_EQ(buffer[0], SAMPLES_EACH * cpus_of_group());
-    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
-}
-
 /* --- One process. --- */
 
 /* Makes a sample in a kernel thread that is assigned to the process meanwhile. */
@@ -360,29 +334,6 @@ TEST(profile_interrupt, small_combinations,
             for (ULONG buffer_size = 0; buffer_size < SIZES_BUFFER; buffer_size++, tried++)
                 try((uint8_t *)GUARDED, &(struct combination){ BASE, size, log2, buffer_size });
     CHECK_EQ(tried, (SIZES + step - 1) / step * 6 * SIZES_BUFFER);
-    vm_unmap(vm_kernel_pml4, GUARDED);
-    phys_free(page, 1);
-}
-
-TEST(profile_interrupt, random_combinations,
-     "with random sizes of regions, buckets and buffers nothing is written outside the buffer "
-     "[slow]")
-{
-    void *page = phys_alloc(1);
-    uint64_t random = 88172645463325252, tried = 0, many = test_long() ? 2000 : 300;
-    REQUIRE(page && vm_map(vm_kernel_pml4, GUARDED, virt_to_phys(page), PTE_WRITE | PTE_NX));
-    while (tried < many) {
-        test_random(&random);
-        struct combination c = { BASE, random >> (random & 63), (ULONG)(random >> 8) % 34,
-                                 (ULONG)(random >> 20) % (PAGE_SIZE + 1) };
-        if (c.log2 >= 2 && c.log2 <= 31 && c.size >> 10 && c.buffer_size / 4 >= buckets_of(&c))
-            continue; /* accepted, but too many addresses to try */
-        if (c.size > 1ul << 62)
-            c.size = random >> 50;
-        try((uint8_t *)GUARDED, &c);
-        tried++;
-    }
-    CHECK_EQ(tried, many);
     vm_unmap(vm_kernel_pml4, GUARDED);
     phys_free(page, 1);
 }

@@ -9,6 +9,7 @@
 #include "hal/pmc.h"
 #include "kernel/counting/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
+#include "tests/harness/counter_list.h"
 #include "tests/harness/kinds.h"
 #include "tests/harness/profile.h"
 #include "tests/harness/tp_layout.h"
@@ -16,14 +17,6 @@
 #define FILL 0xa5
 #define UNMAPPED ((PHARDWARE_COUNTER)0x1000)
 #define NON_CANONICAL ((PHARDWARE_COUNTER)0x0123456789abcdef)
-
-static unsigned nth_counter(unsigned n)
-{
-    uint64_t rest = common_counters();
-    while (n-- && (rest & (rest - 1)))
-        rest &= rest - 1;
-    return bit_lowest(rest);
-}
 
 static HARDWARE_COUNTER element(unsigned n)
 {
@@ -61,15 +54,12 @@ static void configured(const HARDWARE_COUNTER *wanted, ULONG n)
     CHECK(untouched);
 }
 
-TEST(tp_config, empty_at_first, "at first the configuration is empty [TP-08]")
-{
-    configured(NULL, 0);
-}
-
 TEST(tp_config, empties,
-     "a Count of 0 empties the configuration, with an array or without, repeatedly [TP-05 TP-06]")
+     "at first, and by a Count of 0, with an array or without, the configuration is empty [TP-05 "
+     "TP-06 TP-08]")
 {
     HARDWARE_COUNTER one = { PMCCounter, 0, 0 };
+    configured(NULL, 0);
     if (test_has_pmu())
         CHECK_STATUS(set_one(element(0)), STATUS_SUCCESS);
     CHECK_STATUS(KeSetHardwareCounterConfiguration(&one, 0), STATUS_SUCCESS);
@@ -80,8 +70,8 @@ TEST(tp_config, empties,
 }
 
 TEST(tp_config, rejects_more_than_max,
-     "a Count of 17 or more is refused, the array is not read, and nothing changes [TP-01 TP-02 "
-     "TP-03]")
+     "a Count of 17 or more is refused, the array is not read, and nothing changes; so is a NULL "
+     "array with elements [TP-01 TP-02 TP-03 TP-07]")
 {
     HARDWARE_COUNTER c[MAX_HW_COUNTERS + 1] = { { PMCCounter, 0, 0 } },
                                          before = { PMCCounter, 0, 0 };
@@ -102,18 +92,6 @@ TEST(tp_config, rejects_more_than_max,
         CHECK_STATUS(KeSetHardwareCounterConfiguration(NON_CANONICAL, counts[i]),
                      STATUS_INVALID_PARAMETER);
     }
-    configured(&before, some);
-    empty();
-}
-
-TEST(tp_config, null_array, "a NULL array with elements is refused and changes nothing [TP-07]")
-{
-    HARDWARE_COUNTER before = { PMCCounter, 0, 0 };
-    bool some = test_has_pmu();
-    if (some) {
-        before = element(0);
-        CHECK_STATUS(set_one(before), STATUS_SUCCESS);
-    }
     for (ULONG n = 1; n <= MAX_HW_COUNTERS; n++)
         CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, n), STATUS_INVALID_PARAMETER);
     configured(&before, some);
@@ -133,26 +111,19 @@ TEST(tp_config, without_counters,
 }
 
 TEST(tp_config, full,
-     "1 to 16 elements are kept in order, duplicates too [TP-04 TP-09 TP-10 TP-28]")
+     "1 to 16 elements are kept in order, duplicates too, in place of those before, more or fewer; "
+     "the caller may reuse its array [TP-04 TP-09 TP-10 TP-11 TP-18 TP-28]")
 {
     SKIP_WITHOUT_PMU();
-    HARDWARE_COUNTER c[MAX_HW_COUNTERS];
-    for (ULONG i = 0; i < MAX_HW_COUNTERS; i++)
-        c[i] = element((i * 5 + 1) % 3);
-    for (ULONG n = 1; n <= MAX_HW_COUNTERS; n++) {
+    HARDWARE_COUNTER wanted[MAX_HW_COUNTERS], c[MAX_HW_COUNTERS];
+    for (unsigned i = 0; i < 2 * MAX_HW_COUNTERS; i++) {
+        ULONG n = i < MAX_HW_COUNTERS ? i + 1 : 2 * MAX_HW_COUNTERS - i;
+        for (ULONG k = 0; k < n; k++)
+            c[k] = wanted[k] = element((k * 5 + i + 1) % 3);
         CHECK_STATUS(KeSetHardwareCounterConfiguration(c, n), STATUS_SUCCESS);
-        configured(c, n);
+        memset(c, FILL, sizeof c);
+        configured(wanted, n);
     }
-    empty();
-}
-
-TEST(tp_config, copied, "the caller may reuse its array after the call [TP-11]")
-{
-    SKIP_WITHOUT_PMU();
-    HARDWARE_COUNTER mine[] = { element(0), element(1) }, kept[] = { element(0), element(1) };
-    CHECK_STATUS(KeSetHardwareCounterConfiguration(mine, 2), STATUS_SUCCESS);
-    memset(mine, FILL, sizeof mine);
-    configured(kept, 2);
     empty();
 }
 
@@ -160,20 +131,6 @@ TEST(tp_config, copied, "the caller may reuse its array after the call [TP-11]")
 TEST(tp_config, layout, "structures have Windows' sizes and offsets [TP-99 TP-100]")
 {
     tp_layout_check();
-}
-
-TEST(tp_config, replaced, "a set replaces the configuration, also with a shorter one [TP-18]")
-{
-    SKIP_WITHOUT_PMU();
-    HARDWARE_COUNTER many[] = { element(0), element(1), element(0) }, last = element(1);
-    CHECK_STATUS(set_one(element(0)), STATUS_SUCCESS);
-    CHECK_STATUS(set_one(last), STATUS_SUCCESS);
-    configured(&last, 1);
-    CHECK_STATUS(KeSetHardwareCounterConfiguration(many, 3), STATUS_SUCCESS);
-    configured(many, 3);
-    CHECK_STATUS(set_one(last), STATUS_SUCCESS);
-    configured(&last, 1);
-    empty();
 }
 
 TEST(tp_config, query_sizes,
@@ -237,41 +194,24 @@ static void refused_element(HARDWARE_COUNTER bad)
     configured(NULL, 0);
 }
 
-TEST(tp_config, bad_type, "types other than PMCCounter are refused [TP-24]")
+TEST(tp_config, bad_elements,
+     "types other than PMCCounter, each bit of Reserved, and an Index for which the processor has "
+     "no counter are refused [TP-24 TP-25 TP-26]")
 {
     SKIP_WITHOUT_PMU();
     static const ULONG types[] = {
         MaxHardwareCounterType, 2, 0x100, 0x7fffffff, 0x80000000, 0xffffffff
     };
-    for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
-        HARDWARE_COUNTER bad = element(0);
-        bad.Type = (HARDWARE_COUNTER_TYPE)types[i];
-        refused_element(bad);
-    }
-}
-
-TEST(tp_config, bad_reserved, "each bit of Reserved is refused [TP-25]")
-{
-    SKIP_WITHOUT_PMU();
+    static const ULONG64 never[] = { 0x40000020, 0x80000000, 0xc0000000, 0xffffffff, ~UINT64_C(0) };
+    const HARDWARE_COUNTER good = element(0);
+    for (unsigned i = 0; i < ARRAY_SIZE(types); i++)
+        refused_element((HARDWARE_COUNTER){ (HARDWARE_COUNTER_TYPE)types[i], 0, good.Index });
     for (unsigned bit = 0; bit < 32; bit++) {
-        HARDWARE_COUNTER bad = element(0);
-        bad.Reserved = 1u << bit;
-        refused_element(bad);
+        refused_element((HARDWARE_COUNTER){ PMCCounter, 1u << bit, good.Index });
+        refused_element((HARDWARE_COUNTER){ PMCCounter, 0, good.Index | UINT64_C(1) << 32 << bit });
     }
-}
-
-TEST(tp_config, bad_index, "an Index for which the processor has no counter is refused [TP-26]")
-{
-    SKIP_WITHOUT_PMU();
-    static const ULONG64 never[] = { 0x40000020, 0x80000000,  0xc0000000,
-                                     0xffffffff, 0x100000000, ~UINT64_C(0) };
     for (unsigned i = 0; i < ARRAY_SIZE(never); i++)
         refused_element((HARDWARE_COUNTER){ PMCCounter, 0, never[i] });
-    for (unsigned bit = 32; bit < 64; bit++) { /* high bits above a good selector */
-        HARDWARE_COUNTER bad = element(0);
-        bad.Index |= UINT64_C(1) << bit;
-        refused_element(bad);
-    }
     for (unsigned ctr = 0; ctr < 64; ctr++)
         if (!(common_counters() >> ctr & 1))
             refused_element((HARDWARE_COUNTER){ PMCCounter, 0, pmu_rdpmc_index(ctr) });

@@ -6,18 +6,13 @@
 #include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
-static struct runner start_ready(void (*function)(uint64_t), uint64_t argument)
-{
-    struct runner r = start_on(function, argument, SMP_ALL);
-    if (r.thread)
-        peek_wait(r.process, &user_state, 1);
-    return r;
-}
-
 /* A process that has configured a counter. */
-static struct runner start_holder(void) { return start_ready(user_driver_hold, 0); }
+static struct runner start_holder(void) { return start_ready(user_driver_hold, 0, SMP_ALL); }
 
-static struct runner start_profiled(void (*function)(uint64_t)) { return start_ready(function, 1); }
+static struct runner start_profiled(void (*function)(uint64_t))
+{
+    return start_ready(function, 1, SMP_ALL);
+}
 
 static void nothing_configured(void)
 {
@@ -53,7 +48,7 @@ TEST(tp_driver, given_back,
 {
     SKIP_WITHOUT_PMU();
     uint64_t before = hal_counters_available(SMP_ALL);
-    struct runner former = start_ready(user_driver_hold, 1);
+    struct runner former = start_ready(user_driver_hold, 1, SMP_ALL);
     REQUIRE(former.thread != NULL);
     CHECK_EQ(hal_counters_available(SMP_ALL), before);
     CHECK_OK(user_run(user_driver_set, STATUS_SUCCESS));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Exactness, many times: one instruction and a million are counted exactly each time, and the
- * counts of threads add up to those of the CPUs, during interrupts and switches. The word `long`
- * on the command line makes ten times as many runs. */
+/* Exactness in sum: the counts of threads add up to those of the CPUs, during interrupts and
+ * switches. */
 #include "kernel/counting/switch_counters.h"
 #include "kernel/counting/thread_profiling.h"
 #include "tests/harness/counting.h"
@@ -9,46 +8,8 @@
 #include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
-#define COMPANY 2
 #define THREADS 6
-#define ROUNDS 40              /* of 100,000 instructions */
-enum { ONE = 0, MILLION = 4 }; /* numbers of known regions in ring 3 */
-
-static void runs(uint64_t region, uint64_t number)
-{
-    unsigned ctr;
-    SKIP_WITHOUT_PMU();
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    struct process *process = user_process();
-    struct thread *company[COMPANY] = { 0 };
-    for (unsigned i = 0; process && i < COMPANY; i++)
-        CHECK((company[i] = user_start(process, user_exact_spin, 0)) != NULL);
-    exactness_run(user_exact_runs, region << 32 | (test_long() ? number : number / 50));
-    for (unsigned i = 0; i < COMPANY; i++) {
-        if (!company[i])
-            continue;
-        thread_terminate(company[i], STATUS_SUCCESS);
-        sched_wait(&company[i]->object, SCHED_FOREVER, Executive);
-        object_release(&company[i]->object);
-    }
-    if (process)
-        object_release(&process->object);
-    counting_stop();
-}
-
-TEST(tp_exact, one_instruction,
-     "200 runs of one instruction count one each, among other threads; 10,000 if `long` [TP-79 "
-     "TP-80]")
-{
-    runs(ONE, 10000);
-}
-
-TEST(tp_exact, a_million,
-     "2 runs of a million instructions count a million each, among other threads; 100 if `long` "
-     "[TP-79 TP-80]")
-{
-    runs(MILLION, 100);
-}
+#define ROUNDS 40 /* of 100,000 instructions */
 
 #define KINDS 3
 static const uint32_t flags[KINDS] = { PMU_USER, PMU_USER | PMU_KERNEL, PMU_KERNEL };

@@ -210,9 +210,10 @@ sub make_ucrt
 sub import_library
 {
     my ($library) = @_;
+    my $export = qr/^\t\[ *\d+\](?: \+base\[ *\d+\] +[0-9a-f]+)? (\S+)$/m;
     open my $def, '>', "$build/$library.def" or die;
     print $def "LIBRARY \U$library\E.dll\nEXPORTS\n";
-    print $def map { "\"$_\"\n" } `objdump -p $ENV{WINE}/$library.dll` =~ /^\t\[ *\d+\] (\S+)$/mg;
+    print $def map { "\"$_\"\n" } `objdump -p $ENV{WINE}/$library.dll` =~ /$export/g;
     close $def;
     system "x86_64-w64-mingw32-dlltool -d $build/$library.def -l $build/$library.a";
     return "$build/$library.a";

@@ -164,8 +164,8 @@ static void process(void)
     void *block = _aligned_malloc(100, 64);
     IS((uintptr_t)block % 64, 0);
     memset(block, 7, 100);
-    block = _aligned_realloc(block, 200, 128);
-    IS((uintptr_t)block % 128 == 0 && ((char *)block)[99] == 7, 1);
+    block = _aligned_realloc(block, 200, 64);
+    IS((uintptr_t)block % 64 == 0 && ((char *)block)[99] == 7, 1);
     _aligned_free(block);
     time_t day = 86400;
     struct tm tm;

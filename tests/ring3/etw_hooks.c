@@ -63,49 +63,6 @@ TEST_USER(etw_hooks, system_calls,
     CHECK_EQ(closed, CALLS);
 }
 
-#define MOVERS 8
-#define MOVES 300
-
-static DWORD move_and_call(PVOID unused)
-{
-    (void)unused;
-    for (unsigned i = 0; i < MOVES; i++) {
-        SetThreadAffinityMask(GetCurrentThread(),
-                              i % 2 ? 1 : ~1ull); /* refused where there is one processor */
-        no_such_service();
-    }
-    return 0;
-}
-
-TEST_USER(etw_hooks, moving,
-          "system calls of threads that change processors are all recorded, complete and in order "
-          "[slow]")
-{
-    HANDLE movers[MOVERS];
-    struct session s;
-    ULONG n = 0, unknown = 0;
-    bytes = ring3_pages(BYTES / RING3_PAGE);
-    ULONG buffers = ring3_cpus() > 16 ? 4 * ring3_cpus() : 64;
-    REQUIRE(bytes && session_start(&s, 64, buffers));
-    CHECK_STATUS(session_mask(&s, PERF_SYSCALL, 0), STATUS_SUCCESS);
-    for (unsigned i = 0; i < MOVERS; i++)
-        movers[i] = ring3_start(move_and_call, NULL);
-    for (unsigned i = 0; i < MOVERS; i++)
-        ring3_end(movers[i]);
-    CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
-    CHECK_STATUS(session_flush(&s), STATUS_SUCCESS);
-    while (CHECK_STATUS(session_read(&s, bytes, BYTES, &n), STATUS_SUCCESS) && n) {
-        struct records all = records_of(bytes, n);
-        for (struct record r; (r = next_record(&all)).header;)
-            unknown += r.header->HookId == PERFINFO_LOG_TYPE_SYSCALL_EXIT &&
-                       ((const PERFINFO_SYSCALL_EXIT_DATA *)r.payload)->ReturnValue ==
-                           STATUS_INVALID_SYSTEM_SERVICE;
-    }
-    CHECK_EQ(unknown, MOVERS * MOVES);
-    CHECK_EQ(session_stop(&s), 0);
-    session_close(&s);
-}
-
 static DWORD thread_of_nothing(PVOID unused)
 {
     (void)unused;

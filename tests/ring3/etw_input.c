@@ -2,8 +2,6 @@
 /* Trace sessions as hostile programs ask for them: privileges, pointers, lengths, noise. */
 #include "tests/ring3/etw.h"
 
-#define NOISE 3000
-
 static void set_privilege(BOOLEAN on)
 {
     BOOLEAN was;
@@ -149,31 +147,6 @@ TEST_USER(etw_input, queries,
                  STATUS_ACCESS_VIOLATION);
     CHECK_OK(ZwQuerySystemInformation(SystemPerformanceTraceInformation, &time, 8, NULL));
     CHECK_OK(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &most, 4, NULL));
-}
-
-TEST_USER(etw_input, noise,
-          "random codes, classes, lengths and bytes are refused, and no session runs afterwards "
-          "[slow]")
-{
-    uint64_t seed = 88172645463325252;
-    uint32_t words[64];
-    struct session_info d;
-    for (unsigned i = 0; i < NOISE; i++) {
-        for (unsigned w = 0; w < ARRAYSIZE(words); w++)
-            words[w] = (uint32_t)ring3_random(&seed) >> (w % 5 * 6);
-        ULONG n, in = (ULONG)ring3_random(&seed) % (sizeof words + 1),
-                 out = (ULONG)ring3_random(&seed) % (sizeof words + 1);
-        PVOID at = i % 7 ? (PVOID)words : (PVOID)ring3_random(&seed);
-        ZwTraceControl((ULONG)ring3_random(&seed) % 0x110, at, in, words, out, &n);
-        words[0] = (uint32_t)ring3_random(&seed) % 0x20;
-        set_class(words, in);
-        ZwQuerySystemInformation(SystemPerformanceTraceInformation, at, out, &n);
-    }
-    for (ULONG id = 1; id <= 8; id++) {
-        session_describe(&d, "");
-        d.info.Wnode.HistoricalContext = id;
-        CHECK_STATUS(session_control(EtwQueryLoggerCode, &d), STATUS_WMI_INSTANCE_NOT_FOUND);
-    }
 }
 
 void user_trace_denied(uint64_t trace)

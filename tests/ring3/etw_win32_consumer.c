@@ -300,33 +300,38 @@ static void refused_log(EVENT_TRACE_LOGFILEW *log, ULONG error)
     CHECK_EQ(GetLastError(), error);
 }
 
+static WCHAR name[65];
+
+/* What stands at an offset of a description of a session that could be opened. */
+static const struct log_refusal {
+    size_t offset, size;
+    uint64_t value;
+    ULONG error;
+} log_refusals[] = {
+#define FIELD(field) offsetof(EVENT_TRACE_LOGFILEW, field), sizeof((EVENT_TRACE_LOGFILEW *)0)->field
+    { FIELD(LoggerName), 0, ERROR_INVALID_PARAMETER },
+    { FIELD(LoggerName), (uint64_t)name, ERROR_INVALID_PARAMETER },
+    { FIELD(EventRecordCallback), 0, ERROR_INVALID_PARAMETER },
+    { FIELD(LogFileName), (uint64_t)name, ERROR_NOT_SUPPORTED },
+    { FIELD(ProcessTraceMode), PROCESS_TRACE_MODE_REAL_TIME, ERROR_NOT_SUPPORTED },
+    { FIELD(ProcessTraceMode), PROCESS_TRACE_MODE_EVENT_RECORD, ERROR_NOT_SUPPORTED },
+};
+
 TEST_USER(etw_win32, open_refuses,
           "OpenTrace: no structure, name or callback; files and other modes; a second consumer; a "
           "ninth")
 {
     EVENT_TRACE_LOGFILEW log;
     TRACEHANDLE session = 0, traces[8];
-    static WCHAR name[65];
     refused_log(NULL, ERROR_INVALID_PARAMETER);
-    describe_log(&log);
-    log.LoggerName = NULL;
-    refused_log(&log, ERROR_INVALID_PARAMETER);
-    describe_log(&log);
-    log.EventRecordCallback = NULL;
-    refused_log(&log, ERROR_INVALID_PARAMETER);
     for (unsigned i = 0; i < 64; i++)
         name[i] = 'n';
-    describe_log(&log);
-    log.LoggerName = name;
-    refused_log(&log, ERROR_INVALID_PARAMETER);
-    describe_log(&log);
-    log.LogFileName = (LPWSTR)NAME;
-    refused_log(&log, ERROR_NOT_SUPPORTED);
-    describe_log(&log);
-    log.ProcessTraceMode = PROCESS_TRACE_MODE_REAL_TIME;
-    refused_log(&log, ERROR_NOT_SUPPORTED);
-    log.ProcessTraceMode = PROCESS_TRACE_MODE_EVENT_RECORD;
-    refused_log(&log, ERROR_NOT_SUPPORTED);
+    for (unsigned i = 0; i < ARRAY_SIZE(log_refusals); i++) {
+        describe_log(&log);
+        memcpy((uint8_t *)&log + log_refusals[i].offset, &log_refusals[i].value,
+               log_refusals[i].size);
+        refused_log(&log, log_refusals[i].error);
+    }
     REQUIRE(win32_start(&session));
     traces[0] = open_trace();
     describe_log(&log);

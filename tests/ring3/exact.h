@@ -11,9 +11,9 @@ extern struct user_exact_spread {
 } user_exact_spread;
 
 void user_exact_known(uint64_t how);
+void user_exact_runs(uint64_t what);
 /* Each form of a repeated string instruction counts 1. */
 void user_exact_strings(uint64_t how);
-void user_exact_runs(uint64_t what);
 void user_exact_switched(uint64_t wanted);
 void user_exact_jump(uint64_t jump);
 void user_exact_rounds(uint64_t rounds);

@@ -172,9 +172,15 @@ TEST_USER(
     profile_input, pointers,
     "handle, buffer and affinity must lie in the caller's memory [PO-12 PO-13 PO-14 PO-15 PO-32]")
 {
-    uint8_t *pages = ring3_pages(2);
-    if (!pages)
-        return;
+    uint8_t *pages = ring3_pages(3);
+    REQUIRE(pages != NULL);
+    for (unsigned i = 0; i < 3; i++) { /* each page of the buffer must be there and writable */
+        ring3_protect(pages + i * RING3_PAGE, PAGE_READONLY);
+        CHECK_STATUS(CREATE(.buffer = pages, .buffer_size = 3 * RING3_PAGE),
+                     STATUS_ACCESS_VIOLATION);
+        ring3_protect(pages + i * RING3_PAGE, PAGE_READWRITE);
+    }
+    pages += RING3_PAGE;
     CHECK_STATUS(CREATE(.handle = (PHANDLE)KERNEL_HALF), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.handle = NULL), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.handle = (PHANDLE)(USER_END - 4)), STATUS_ACCESS_VIOLATION);

@@ -13,7 +13,6 @@ void user_spin(uint64_t unused);            /* runs, not profiled, until it is t
 void user_end_profiled(uint64_t mask);      /* ends without disabling */
 void user_fault_profiled(uint64_t mask);    /* enables, then writes to address 0 */
 /* user_values: element 0 over 20 ms of sleep, over 200,000 iterations. */
-void user_sleep_measured(uint64_t mask);
 void user_grows(uint64_t mask); /* 1,000 reads: no value ever decreases */
 /* Runs so long with user_state 1, and until somebody writes 2 to it; user_values: ticks, cycles. */
 void user_interrupted(uint64_t ticks);

@@ -28,29 +28,6 @@ static void close_all(unsigned count)
         CHECK(CloseHandle(handles[i]));
 }
 
-TEST_USER(synch_waits, many,
-          "a wait for 1, 2, 63 and 64 objects ends with the number of the one that is signaled, or "
-          "with all")
-{
-    static const unsigned counts[] = { 1, 2, 63, 64 };
-    make_events(MAXIMUM_WAIT_OBJECTS);
-    for (unsigned k = 0; k < ARRAY_SIZE(counts); k++) {
-        unsigned n = counts[k];
-        for (unsigned i = 0; i < n; i++) {
-            CHECK(SetEvent(handles[i]));
-            CHECK_EQ(WaitForMultipleObjects(n, handles, FALSE, INFINITE), WAIT_OBJECT_0 + i);
-        }
-        CHECK_EQ(WaitForMultipleObjects(n, handles, FALSE, 2), WAIT_TIMEOUT);
-        for (unsigned i = 0; i < n; i++) {
-            CHECK_EQ(WaitForMultipleObjects(n, handles, TRUE, 0), WAIT_TIMEOUT);
-            CHECK(SetEvent(handles[i]));
-        }
-        CHECK_EQ(WaitForMultipleObjects(n, handles, TRUE, INFINITE), WAIT_OBJECT_0);
-        CHECK_EQ(WaitForMultipleObjects(n, handles, TRUE, 0), WAIT_TIMEOUT);
-    }
-    close_all(MAXIMUM_WAIT_OBJECTS);
-}
-
 TEST_USER(synch_waits, refusals,
           "waits refuse counts, types, pointers, handles, rights, and a wait for all that names "
           "one object twice")
@@ -218,59 +195,4 @@ TEST_USER(synch_waits, terminated,
         }
     }
     close_all(MAXIMUM_WAIT_OBJECTS);
-}
-
-static DWORD wait_for_one_twice(PVOID event)
-{
-    const HANDLE both[2] = { event, event };
-    return WaitForMultipleObjects(2, both, FALSE, INFINITE);
-}
-
-TEST_USER(
-    synch_waits, one_twice,
-    "three threads that wait for one event, named twice, all end when it is set, by its first "
-    "number")
-{
-    HANDLE threads[3], gate = event(TRUE, FALSE);
-    for (unsigned i = 0; i < 3; i++)
-        threads[i] = ring3_start(wait_for_one_twice, gate);
-    Sleep(2);
-    CHECK(SetEvent(gate));
-    for (unsigned i = 0; i < 3; i++)
-        CHECK_EQ(ring3_end(threads[i]), WAIT_OBJECT_0);
-    CHECK(CloseHandle(gate));
-}
-
-/* --- Many at once. --- */
-
-static LONG counter;
-
-static DWORD take_turns(PVOID mutex)
-{
-    for (unsigned i = 0; i < 200; i++) {
-        if (WaitForSingleObject(mutex, INFINITE) != WAIT_OBJECT_0)
-            return 1;
-        LONG seen = counter;
-        ring3_work(20);
-        counter = seen + 1;
-        if (!ReleaseMutex(mutex))
-            return 2;
-    }
-    return 0;
-}
-
-TEST_USER(synch_waits, mutex_excludes,
-          "a mutex excludes eight threads on all CPUs; all of them are waited for at once")
-{
-    HANDLE threads[8], mutex = CreateMutex(NULL, TRUE, NULL);
-    counter = 0;
-    for (unsigned i = 0; i < 8; i++)
-        threads[i] = ring3_start(take_turns, mutex);
-    Sleep(1);
-    CHECK(ReleaseMutex(mutex));
-    CHECK_EQ(WaitForMultipleObjects(8, threads, TRUE, INFINITE), WAIT_OBJECT_0);
-    CHECK_EQ(counter, 8 * 200);
-    for (unsigned i = 0; i < 8; i++)
-        CHECK_EQ(ring3_end(threads[i]), 0);
-    CHECK(CloseHandle(mutex));
 }

@@ -93,24 +93,6 @@ TEST_USER(ring3, bad_pointers, "services refuse pointers to nowhere and to the k
     CHECK_STATUS(write_console("x", 257), STATUS_INVALID_PARAMETER);
 }
 
-TEST_USER(ring3, bad_handles, "handles that are closed, random or of the wrong kind are refused")
-{
-    uint64_t random = 88172645463325252;
-    THREAD_BASIC_INFORMATION info;
-    for (unsigned i = 0; i < 500; i++)
-        CHECK_STATUS(ZwClose((HANDLE)(ring3_random(&random) | 0x10000)), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwClose(NULL), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwClose((HANDLE)4), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwWaitForSingleObject((HANDLE)6, FALSE, NULL), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwQueryInformationThread(NtCurrentProcess(), ThreadBasicInformation, &info,
-                                          sizeof info, NULL),
-                 STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS(ZwQueryInformationThread(NtCurrentThread(), 999, &info, sizeof info, NULL),
-                 STATUS_INVALID_INFO_CLASS);
-    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), 999, &info, sizeof info),
-                 STATUS_INVALID_INFO_CLASS);
-}
-
 TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
 {
     THREAD_BASIC_INFORMATION info;

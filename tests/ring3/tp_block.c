@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks that lie across two pages, that go away while the kernel writes them, and the pointers
- * that only ring 3 follows. Ring 0 runs the user_* ones again with counters that count. */
+/* Blocks that lie across two pages, and that go away while the kernel writes them. Ring 0 runs the
+ * user_* ones with counters that count. */
 #include "tests/ring3/helpers.h"
 
 #define BLOCK_SIZE sizeof(THREAD_PERFORMANCE_DATA)
@@ -52,8 +52,6 @@ void user_block_straddles(uint64_t mask)
          inside += step) /* fields across the two pages, too */
         check_straddling(pages + RING3_PAGE - inside, mask);
 }
-
-TEST_USER(tp_block, straddles, "a block may lie across two pages") { user_block_straddles(3); }
 
 /* The region stays mapped as long as it likes: the kernel must hold the page, or let go of the
  * thread. */
@@ -194,16 +192,6 @@ TEST_USER(tp_block, protected_meanwhile,
     CHECK(!ring3_profiled());
 }
 
-TEST_USER(tp_block, same_block, "another thread's block, and one on the stack, are accepted")
-{
-    THREAD_PERFORMANCE_DATA block;
-    enable_with(&block, 1);
-    CHECK_STATUS(ring3_run(freed_one, (PVOID)1), STATUS_SUCCESS);
-    Sleep(1);
-    CHECK(block.ContextSwitches > 0);
-    CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
-}
-
 /* --- Blocks that others write. What the kernel itself reads does not come from the block. --- */
 
 static uint8_t *scribbled;  /* a block */
@@ -289,62 +277,4 @@ TEST_USER(tp_block, written,
 {
     user_block_written(0);
     user_block_written(3);
-}
-
-/* --- Pointers that the Rtl functions follow in ring 3. --- */
-
-static DWORD enable_to(PVOID where)
-{
-    return EnableThreadProfiling(GetCurrentThread(), 1, 1, where);
-}
-
-static DWORD read_from(PVOID profile)
-{
-    PERFORMANCE_DATA data;
-    ring3_data(&data);
-    return ReadThreadProfilingData(profile, 1, &data);
-}
-
-static DWORD read_to(PVOID data)
-{
-    HANDLE profile = NULL;
-    if (EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile) != ERROR_SUCCESS)
-        return (DWORD)STATUS_UNSUCCESSFUL;
-    return ReadThreadProfilingData(profile, 1, data);
-}
-
-static void faults(LPTHREAD_START_ROUTINE function, uint64_t address)
-{
-    CHECK_STATUS(ring3_run(function, (PVOID)address), STATUS_ACCESS_VIOLATION);
-}
-
-TEST_USER(tp_block, ring3_pointers,
-          "a bad out pointer or handle that only ring 3 uses ends the thread, also while it is "
-          "profiled [TP-53 slow]")
-{
-    static const uint64_t bad[] = { 0x0000000000000000, 0x0000000000000001, 0x0000000000000fff,
-                                    0x0000000000001000, 0x0000f00000000000, 0x00007fffffff0000,
-                                    0x0000800000000000, 0xfedcba9876543210, 0xffff800000000000,
-                                    0xffffff0000000000, 0xffffffff80000000, 0xffffffff81000000 };
-    uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
-    PERFORMANCE_DATA good;
-    ring3_data(&good);
-    REQUIRE(pages != NULL);
-    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
-        faults(enable_to, bad[i]);
-        faults(read_from, bad[i]);
-        faults(read_to, bad[i]);
-    }
-    memcpy(pages, &good, sizeof good);
-    memcpy(middle - 16, &good, 16);
-    memcpy(end - 16, &good, 16);
-    faults(read_to, (uint64_t)end - 16); /* the rest of it in the hole */
-    ring3_protect(middle, PAGE_READONLY);
-    faults(enable_to, (uint64_t)middle);
-    faults(enable_to, (uint64_t)middle - 4);
-    faults(read_to, (uint64_t)middle - 16);
-    ring3_protect(pages, PAGE_READONLY);
-    faults(read_to, (uint64_t)pages);
-    CHECK(!ring3_profiled());
-    ring3_free(pages); /* the runner counts pages: none is held for a block that was refused */
 }

@@ -62,8 +62,9 @@ static void refused_enable(HANDLE thread, ULONG flags, ULONG64 mask, NTSTATUS st
     CHECK(ring3_profiled() == before);
 }
 
-TEST_USER(tp_enable, bad_flags,
-          "every flag but THREAD_PROFILING_FLAG_DISPATCH is refused [TP-36 TP-42]")
+TEST_USER(tp_enable, bad_arguments,
+          "every flag but THREAD_PROFILING_FLAG_DISPATCH is refused, then every mask bit above 15 "
+          "[TP-36 TP-37 TP-42]")
 {
     for (unsigned bit = 1; bit < 32; bit++) {
         refused_enable(NtCurrentThread(), 1u << bit, 0, STATUS_INVALID_PARAMETER_2);
@@ -73,10 +74,6 @@ TEST_USER(tp_enable, bad_flags,
     refused_enable(NtCurrentThread(), THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0x10000,
                    STATUS_INVALID_PARAMETER_2);
     refused_enable(NULL, THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0, STATUS_INVALID_PARAMETER_2);
-}
-
-TEST_USER(tp_enable, bad_mask, "every mask bit above 15 is refused [TP-37 TP-42]")
-{
     for (unsigned bit = MAX_HW_COUNTERS; bit < 64; bit++)
         refused_enable(NtCurrentThread(), 0, UINT64_C(1) << bit, STATUS_INVALID_PARAMETER_3);
     refused_enable(NtCurrentThread(), 1, ~UINT64_C(0), STATUS_INVALID_PARAMETER_3);
@@ -149,7 +146,8 @@ static DWORD profiled_for_a_while(PVOID unused)
     return 0;
 }
 
-TEST_USER(tp_enable, query_another, "a query works for any thread [TP-46]")
+TEST_USER(tp_enable, query_another,
+          "a query works for any thread; one that has ended is not profiled [TP-46 TP-53]")
 {
     HANDLE child = start_child(profiled_for_a_while);
     ring3_query(child, TRUE);
@@ -158,11 +156,7 @@ TEST_USER(tp_enable, query_another, "a query works for any thread [TP-46]")
     ring3_wait(&shared.ready, 2);
     ring3_query(child, FALSE);
     end_child(child);
-}
-
-TEST_USER(tp_enable, query_ended, "a thread that has ended is not profiled [TP-46 TP-53]")
-{
-    HANDLE child = start_child(profiled_for_a_while);
+    child = start_child(profiled_for_a_while);
     CHECK_STATUS(ZwTerminateThread(child, STATUS_SUCCESS), STATUS_SUCCESS);
     CHECK_EQ(WaitForSingleObject(child, INFINITE), WAIT_OBJECT_0);
     ring3_query(child, FALSE);

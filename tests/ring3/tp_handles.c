@@ -6,7 +6,6 @@
 
 #define CLASS ThreadCounterProfiling
 #define MARK ((HANDLE)0x1234567)
-#define RANDOM_HANDLES 4000u
 
 /* Every call with this handle gets the status, and nothing is enabled, disabled or written. */
 static void refused_handle(HANDLE handle, NTSTATUS set, NTSTATUS query)
@@ -81,20 +80,6 @@ TEST_USER(tp_handles, access,
     CHECK(CloseHandle(none) && CloseHandle(others) && CloseHandle(set) && CloseHandle(query));
 }
 
-TEST_USER(tp_handles, access_not_gained,
-          "a duplicate of a handle has no right that the handle lacked")
-{
-    HANDLE poor = ring3_handle(SYNCHRONIZE), rich = MARK, same = NULL;
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &rich,
-                                   THREAD_SET_INFORMATION, 0, 0),
-                 STATUS_ACCESS_DENIED);
-    CHECK(rich == MARK);
-    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &same,
-                               THREAD_ALL_ACCESS, 0, DUPLICATE_SAME_ACCESS));
-    refused_handle(same, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
-    CHECK(CloseHandle(poor) && CloseHandle(same));
-}
-
 static HANDLE swapped;    /* one number for two handles alternately */
 static uint64_t swapping; /* atomic; 1: go on */
 
@@ -149,66 +134,6 @@ TEST_USER(tp_handles, duplicated_while_replaced,
     __atomic_store_n(&swapping, 0, __ATOMIC_RELEASE);
     CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
     CHECK(CloseHandle(thread) && CloseHandle(me));
-}
-
-/* Any 64 bits, any 32, near the table, near the pseudo-handles. */
-static HANDLE random_handle(uint64_t *state)
-{
-    uint64_t value = ring3_random(state);
-    switch (ring3_random(state) % 4) {
-    case 0: return (HANDLE)value;
-    case 1: return (HANDLE)(value >> 32);
-    case 2: return (HANDLE)(value % 2048);
-    default: return (HANDLE)(-(value % 4096) - 3);
-    }
-}
-
-TEST_USER(tp_handles, random, "4,000 random handles are refused, profiled or not [TP-39 slow]")
-{
-    uint64_t state = 0x853c49e6748fea9b;
-    THREAD_PERFORMANCE_DATA block, other;
-    THREAD_PROFILING_INFORMATION on = { 1, 1, TRUE, &other }, off = { 0, 0, FALSE, &block };
-    HANDLE open = ring3_handle(THREAD_ALL_ACCESS);
-    unsigned tried = 0;
-    for (unsigned i = 0; i < RANDOM_HANDLES; i++) {
-        HANDLE handle = random_handle(&state);
-        BOOLEAN enabled = FILL;
-        if (handle == open || handle == NtCurrentThread() || handle == NtCurrentProcess())
-            continue;
-        if (i == RANDOM_HANDLES / 2)
-            CHECK_STATUS(ring3_set(0, 1, TRUE, &block), STATUS_SUCCESS);
-        CHECK_STATUS(ZwSetInformationThread(handle, CLASS, &on, sizeof on), STATUS_INVALID_HANDLE);
-        CHECK_STATUS(ZwSetInformationThread(handle, CLASS, &off, sizeof off),
-                     STATUS_INVALID_HANDLE);
-        CHECK_EQ(QueryThreadProfiling(handle, &enabled), ERROR_INVALID_HANDLE);
-        CHECK_EQ(enabled, FILL);
-        CHECK(ring3_profiled() == (i >= RANDOM_HANDLES / 2));
-        tried++;
-    }
-    CHECK_RANGE(tried, RANDOM_HANDLES - 20, RANDOM_HANDLES); /* `open` may have been among them */
-    CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
-    CHECK(CloseHandle(open));
-}
-
-TEST_USER(tp_handles, random_profiles,
-          "a disable with 4,000 random addresses is refused, and the thread stays profiled [TP-91]")
-{
-    uint64_t state = 0xda3e39cb94b95bdb;
-    HANDLE profile = ring3_enable(1, 0);
-    for (unsigned i = 0; i < RANDOM_HANDLES; i++) {
-        uint64_t address = ring3_random(&state);
-        if (i % 2) /* in or near the image */
-            address = 0x400000 + address % 0x100000;
-        if (address == (uint64_t)profile)
-            continue;
-        NTSTATUS status = RtlDisableThreadProfiling((PVOID)address);
-        if (address % 4)
-            CHECK_STATUS(status, STATUS_DATATYPE_MISALIGNMENT);
-        else
-            CHECK(status == STATUS_ACCESS_VIOLATION || status == STATUS_INVALID_PARAMETER);
-    }
-    CHECK(ring3_profiled());
-    ring3_disable(profile);
 }
 
 void user_own_handle(uint64_t n)

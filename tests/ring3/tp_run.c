@@ -103,18 +103,6 @@ void user_fault_profiled(uint64_t mask)
     asm volatile("movl $0,0" : : : "memory");
 }
 
-void user_sleep_measured(uint64_t mask)
-{
-    HANDLE profile = enable_profiling(mask);
-    uint64_t before = first_element(profile);
-    Sleep(20);
-    user_values[0] = first_element(profile) - before;
-    before = first_element(profile);
-    ring3_work(200000);
-    user_values[1] = first_element(profile) - before;
-    ring3_disable(profile);
-}
-
 void user_grows(uint64_t mask)
 {
     HANDLE profile = enable_profiling(mask);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# What the kernel sends of a trace session (kernel/etw/export.c), and the two traces that are made
-# of it: a file as Windows writes it (Etl.pm), and a folder in the Common Trace Format 1.8. Names
-# and layouts of records are those of the kernel's headers, which this reads. What is wrong with a
-# stream is a die with one line.
+# What the kernel sends of a trace session (kernel/etw/etw_export.c), and the two traces that are
+# made of it: a file as Windows writes it (Etl.pm), and a folder in the Common Trace Format 1.8.
+# Names and layouts of records are those of the kernel's headers, which this reads. What is wrong
+# with a stream is a die with one line.
 package Etw;
 use strict;
 use warnings FATAL => 'all';

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Changes of source lines that a slip might have made: those of tests/mutants by hand, and what a
-# dozen operators make of any line of code.
+# Changes of source lines that a slip might have made: those of tests/mutants by hand, and what
+# two dozen operators make of any line of code.
 package Mutants;
 use strict;
 use warnings;
@@ -21,14 +21,13 @@ sub text
     return defined $text ? print $f $text : <$f>;
 }
 
-# The one source below these folders that a row names by the end of its path: by its base name, or
-# with its folder where two have that name. So it may move.
+# The one source below these folders that a row names by its base name. So it may move.
 my %below;
 sub source
 {
     my ($end, $folders) = @_;
     $below{$folders} //= [split /\n/, `find $folders -type f 2>/dev/null`];
-    my @found = grep { m{(?:^|/)\Q$end\E$} } @{ $below{$folders} };
+    my @found = grep { m{/\Q$end\E$} } @{ $below{$folders} };
     return @found == 1 ? $found[0] : "$end (" . @found . ' files)';
 }
 
@@ -83,7 +82,7 @@ my @operators = (
     ['counted the other way', qr/\+\+|--|(?<= )[-+]=(?= )/, \&opposite],
 );
 # What no operator touches: comments, assembly, what is said.
-my $no_code = qr{^\s*(?:\*|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|\bpanic\(|print\w*\(};
+my $no_code = qr{^\s*(?:\*(?![\w(*])|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|\bpanic\(|print\w*\(};
 # A way out that an error takes, below its condition.
 my $way_out = qr/^\s+(?:return(?: STATUS_\w+| false| NULL)?|goto \w+|continue|break);$/;
 my $lock = qr/^\s+(?:KIRQL )?(?:irql = )?(sched_|lock_|mutex_)(?:lock|acquire)\((.*)\);$/;
@@ -103,6 +102,64 @@ sub without_lock
     }
     return keys %new > 1 ? \%new : ();
 }
+
+# The code with each match, in turn, another of these.
+sub others
+{
+    my ($code, $pattern, @choice) = @_;
+    my @new;
+    while ($code =~ /$pattern/g) {
+        my ($from, $to) = ($-[1], $+[1]);
+        my ($next) = grep { $_ ne $1 } @choice or next;
+        push @new, substr($code, 0, $from) . $next . substr($code, $to);
+    }
+    return @new;
+}
+
+# What people do (the tree has no goto to go wrong): from a file's lines and the number of one,
+# { line => text }...
+my $statement = qr/^(\s+)(?!return|break|continue|case|default|else)(?![a-z]\w*(?: [a-z*]+)+ =)/;
+my $undo = qr/release|free|unlock|close|cancel|remove|undo|dereference/;
+my @habits = (
+    ['release left out on the way out', sub {
+        my ($lines, $n, $code) = @_;
+        my $refused = grep { ($lines->[$_] // '') =~ /^\s+(?:return|goto)\b/ } $n + 1 .. $n + 3;
+        return $code =~ /^\s+\w*(?:$undo)\w*\(.*\);$/ && $refused ? { $n => ';' } : (); }],
+    ['neighbours swapped', sub {
+        my ($lines, $n, $code) = @_;
+        my $next = ($lines->[$n + 1] // '') =~ s{\s*/\*.*}{}r;
+        my ($in) = $code =~ /$statement.*;$/ or return;
+        return if $next !~ /$statement.*;$/ || $1 ne $in || $next eq $code
+            || $next =~ $no_code || ($lines->[$n - 1] // '') =~ /(?:\)|else|do)$/;
+        return { $n => $next, $n + 1 => $code }; }],
+    ['another CPU in scope', sub {
+        my ($lines, $n, $code) = @_;
+        return map { { $n => $_ } } others($code, qr/(?<=[[(!=] |[[( ])(cpu|\w+->cpu)(?=[]),;])/,
+                                           'cpu_number()'); }],
+    ["a neighbour's status", sub {
+        my ($lines, $n, $code) = @_;
+        my %seen;
+        my @all = grep { !$seen{$_}++ && $_ ne 'STATUS_PENDING' } map { /\b(STATUS_\w+)/g }
+            @$lines[$n .. $#$lines], @$lines;
+        return map { { $n => $_ } } others($code, qr/\b(STATUS_\w+)/, @all); }],
+    ['mask or shift one off', sub {
+        my ($lines, $n, $code) = @_;
+        my @new;
+        push @new, $` . ($1 + 1) . $' while $code =~ /(?<=<< |>> )(\d+)/g;
+        no warnings 'portable';
+        push @new, $` . sprintf('0x%x', hex($1) >> 1) . $'
+            while $code =~ /\b0x([0-9a-f]+)(?=u?l?\b)/g;
+        return map { { $n => $_ } } @new; }],
+    ['|= for =', sub {
+        my ($lines, $n, $code) = @_;
+        return $code =~ /^(\s+$place) = ([^{]*;)$/ ? { $n => "$1 |= $2" } : (); }],
+    ['field not copied', sub {
+        my ($lines, $n, $code) = @_;
+        return map { { $n => $_ } } $code =~ /^\s+\.\w+ = [^{}]*,$/ ? ''
+            : $code =~ /^(.*\{ (?:.*, )?)\.\w+ = [^,{}()]*, (.*)$/ ? "$1$2" : (); }],
+);
+our $PEOPLE = join '|', 'bound off', 'CPU swapped', 'lock left out',
+    map { quotemeta $_->[0] } @habits;
 
 # All mutants of a file: [what, file, line, text before, text after, { line from 0 => text }].
 sub candidates
@@ -134,16 +191,20 @@ sub candidates
             if $code =~ $way_out && $lines[$n - 1] =~ /^\s+(?:else )?if .*\)$/;
         my $new = without_lock(\@lines, $n);
         $found->('lock left out', $new) if $new;
+        for my $habit (@habits) {
+            $found->($habit->[0], $_) for $habit->[1]->(\@lines, $n, $code);
+        }
     }
     return @found;
 }
 
-# So many of these files, each of another line, chosen by a seed.
+# So many of these files, each of another line, chosen by a seed; only operators of this name.
 sub choose
 {
-    my ($count, $seed, @files) = @_;
+    my ($count, $seed, $kind, @files) = @_;
     my (%of_line, @chosen);
-    push @{ $of_line{"$_->[1]:$_->[2]"} }, $_ for map { candidates($_, text($_)) } @files;
+    push @{ $of_line{"$_->[1]:$_->[2]"} }, $_
+        for grep { $_->[0] =~ $kind } map { candidates($_, text($_)) } @files;
     my @places = sort keys %of_line;
     srand $seed;
     while (@places && @chosen < $count) {

@@ -9,31 +9,31 @@ use Text;
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
     kernel/nt 1580
-    kernel/base 3040
-    kernel/mm 670
+    kernel/base 3050
+    kernel/mm 680
     kernel/console 670
-    pmu 2820
-    pmu/virt 8900
-    hal/machine 2090
+    pmu 2800
+    pmu/virt 8880
+    hal/machine 2160
     hal 3110
     kernel/counting 410
-    kernel/ke 6320
+    kernel/ke 6290
     kernel/profiling 1300
-    kernel/etw 2340
+    kernel/etw 2330
     kernel/image 1050
-    kernel/services 820
+    kernel/services 800
     kernel 1020
-    kernel/driver 4780
-    kernel/init 520
+    kernel/driver 4750
+    kernel/init 530
     boot 1910
-    tests/harness 5970
-    tests/hal 3890
-    tests/pmu 6010
-    tests/vpmu 2670
-    tests/profiling 3670
-    tests/etw 2510
-    tests/kernel 3880
-    tests/cost 1100
+    tests/harness 6090
+    tests/hal 3640
+    tests/pmu 5960
+    tests/vpmu 2770
+    tests/profiling 3360
+    tests/etw 2460
+    tests/kernel 3760
+    tests/cost 1110
     tests 1360
 );
 our @ROOMS = grep { /\D/ } @house;
@@ -41,26 +41,26 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 10750
-    tests/ring3 9500
-    tests/guests 7700
-    tests/machines 2480
-    tests/tools 7950
-    tests/programs 5920
-    tests/drivers 3550
+    kernel/user 10670
+    tests/ring3 8910
+    tests/guests 7710
+    tests/machines 2510
+    tests/tools 7980
+    tests/programs 5880
+    tests/drivers 3530
     tests/samples 1130
-    tests/mutants 700
-    doc 530
+    tests/mutants 710
+    doc 640
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 124_500;
+my $all_lines = 124_000;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
-    [qr{^hal/profile\b}, qr{^(KeProfileInterruptWithSource|kernel/profiling/profile\.h)$},
+    [qr{^hal/profile_interrupt\b}, qr{^(KeProfileInterruptWithSource|kernel/profiling/profile\.h)$},
      'the one call up: NT calls its kernel so'],
-    [qr{^hal/profile\b}, qr{^(mutex_(acquire|release)|kernel/ke/mutex\.h)$},
+    [qr{^hal/profile_interrupt\b}, qr{^(mutex_(acquire|release)|kernel/ke/mutex\.h)$},
      'a thread sleeps while another sets sampling up'],
     [qr{^kernel/main\b}, qr{^(pmu_(init_cpu|report)|pmu/pmu\.h)$}, 'the order of initialisation'],
     [qr{^kernel/main\b}, qr{^init_thread$}, 'the first thread comes last'],
@@ -78,7 +78,7 @@ our @CIRCLES = (
     [qw(kernel/syscall kernel/trap kernel/entry), 'code in assembly and its C'],
     [qw(kernel/ring3_run), 'the same'],
     [qw(boot/ap boot/boot), 'the same'],
-    [qw(kernel/driver/export kernel/driver/thunk), 'the same'],
+    [qw(kernel/driver/driver_export kernel/driver/thunk), 'the same'],
 );
 
 # A header declares what the file of its name defines. These declare what belongs together and
@@ -86,16 +86,16 @@ our @CIRCLES = (
 our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/, <<'END';
     boot/payload: payload_linux
     hal/machine/clock: clock_sources
-    hal/profile: kernel/profiling/profile
-    hal/source: interrupt pmc profile source_amd source_assign source_tables
-    hal/owners: isolate
+    hal/profile_interrupt: kernel/profiling/profile
+    hal/source: interrupt pmc profile_interrupt source_amd source_assign source_tables
+    hal/owners: counters_run
     hal/sources: information source source_added source_assign
     kernel/base/assert: panic
     kernel/base/irql: lock
     kernel/base/print: format
     kernel/console/screen: font framebuffer
     kernel/driver/driver: call counters dpc exceptions ke load nmi notify pool ps
-    kernel/driver/io: driver names strings transfer
+    kernel/driver/io: driver driver_names driver_strings transfer
     kernel/etw/stream: log_file
     kernel/init/init: tests/harness/runner
     kernel/ke/etw: etw_hooks kernel/etw/etw_class kernel/etw/etw_control
@@ -111,17 +111,17 @@ our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/,
     kernel/image/pe: pe_names
     kernel/profiling/counter_config: counter_driver
     kernel/profiling/profile: profile_object
-    kernel/profiling/profiling_enable: isolate profiling_read
+    kernel/profiling/profiling_enable: isolate_policy profiling_read
     kernel/services/services: process_services
     pmu/branches: kinds
     pmu/measured: measure
-    pmu/pmu: amd counter event events/amd events/intel intel kinds selftest
+    pmu/pmu: amd counter event events/events_amd events/events_intel intel kinds selftest
     pmu/selftest: kinds
-    pmu/virt/blocks/blocks: source strings translate
+    pmu/virt/blocks/blocks: copied rep_strings translate
     pmu/virt/cpuid: own_leaf
-    pmu/virt/entry: deliver exit
+    pmu/virt/run_entry: deliver exits
     pmu/virt/model: count early model_amd models pmi refresh
-    pmu/virt/virt: host pmu/virt/guests/payload
+    pmu/virt/virt: host pmu/virt/guests/virt_payload
 END
 
 # $home: the file, without its ending, that defines a name. What headers declare of other files.

@@ -126,6 +126,20 @@ sub check_names
           map { @{ $files{$_} } > 2 ? "$_: @{ $files{$_} }" : () } sort keys %files);
 }
 
+# A name is said without its folder. A header, C and assembly of one matter share it; a test bears
+# the name of what it tests. Windows' headers for drivers have Windows' names.
+sub check_files
+{
+    my %folders;
+    for (grep { !m{^(?:tests|kernel/user/ddk)/} } @sources) {
+        my ($folder, $name) = m{^(.*)/([^/]+)\.\w+$};
+        $folders{$name}{$folder} = 1;
+    }
+    holds(keys(%folders) . ' names of files of the product: each stands in one folder',
+          map { my @in = sort keys %{ $folders{$_} };
+                @in > 1 ? "$_: @in" : () } sort keys %folders);
+}
+
 # Half of ring 0's functions can be read at a glance.
 sub check_functions
 {
@@ -346,7 +360,7 @@ sub check_mutants
     for (@mutants) {
         my ($name, $clause, undef, $file, $from, undef, undef, $part) = @$_;
         push @wrong, "$name: the contract has no tests of clause $clause"
-            if !$known{$clause} && !($clause =~ /\.t$/ && (glob "tests/*/$clause")[0]);
+            if !$known{$clause} && !($clause =~ /^(\S+\.t)\b/ && (glob "tests/*/$1")[0]);
         $has{$clause}++;
         my $pattern = Mutants::pattern($from);
         my $times = () = join('', Text::lines($file)) =~ /$pattern/g;
@@ -426,7 +440,7 @@ sub check_repro
 }
 
 my @names = @ARGV ? @ARGV
-    : qw(text facts format functions names citations pages commands journeys includes picture
+    : qw(text facts format functions names files citations pages commands journeys includes picture
          budgets layouts routines headers gcc symbols fences size contract mutants clang cppcheck
          scan alone repro);
 system "rm -rf $out; mkdir -p $out";

@@ -10,10 +10,12 @@
 #
 # `make mutants N=60 ROOM=kernel/ke`: so many lines, changed by the operators of Mutants.pm. The
 # tests of the line's room look first, then all. What no test noticed is listed at the end, with the
-# share that was noticed by room, which must be SHARE percent of all.
+# shares that were noticed by room and by operator; SHARE percent of all must be. KIND=people: only
+# what people do and a slip of the hand does not; or a regex for names of operators.
 #
 # QUICK=1: of the machines only the first looks with all tests, and no script: what it leaves is for
-# a person to judge. SAMPLE=30: 20 by hand, 10 generated, as quick.
+# a person to judge. SAMPLE=30: 20 by hand, 10 generated, as quick; slow tests look at a generated
+# one on the first machine, if they are of its room.
 #
 # A row by hand: what is broken; the clause, or a script of the host where no test of the kernel
 # can see it; the machine: a model, then variables of tests/tools/run; the file, by its name alone;
@@ -33,13 +35,14 @@ $| = 1;
 
 my $build = $ENV{BUILD} // 'build';
 my ($jobs, $sample, $count, $seed, $room) = @ENV{qw(JOBS SAMPLE N SEED ROOM)};
+my $kind = ($ENV{KIND} // '') eq 'people' ? $Mutants::PEOPLE : $ENV{KIND} // '';
 $jobs ||= 2;
 my $sampled = !$count && $sample;
 my $quick = $sampled || $ENV{QUICK};
 $count ||= int(($sample || 0) / 3);
 $seed = hex substr `git rev-parse HEAD:`, 0, 5 if !length($seed // '');
 use constant { SHARE => 50, MANY => 60 };
-Environment::forget(qw(BUILD N SEED SAMPLE ROOM QUICK));
+Environment::forget(qw(BUILD N SEED SAMPLE ROOM QUICK KIND));
 $ENV{TIMEOUT} = 120; # a host may be busy
 
 # Of which files: the tests that look first at a line, on the first two machines; the scripts that
@@ -91,7 +94,7 @@ sub objects
 }
 my @files = grep { objects($_) && room_of($_) && m{^\Q@{[$room // '']}\E} && !m{^pmu/events/} }
     split /\n/, `git ls-files 'boot/*.c' 'hal/*.c' 'kernel/*.c' 'pmu/*.c'`;
-@generated = Mutants::choose($count, $seed, @files) if $count;
+@generated = Mutants::choose($count, $seed, $kind, @files) if $count;
 my %reason_of = map { my ($file, @texts) = @$_; my $why = pop @texts; ("$file: @texts" => $why) }
     Mutants::equivalent();
 
@@ -115,7 +118,8 @@ sub said
 sub ask
 {
     my ($folder, $tests, $machine) = @_;
-    my $log = said($folder, "$machine TESTS='$tests' tests/tools/run", qr/^not ok/);
+    # No test takes 2 s of the emulator's time; what hangs would take all of its own.
+    my $log = said($folder, "$machine TESTS='$tests' TIMEOUT=30 tests/tools/run", qr/^not ok/);
     return "noticed: $1" if $log =~ /^not ok \d+ - (\S+)/m;
     return "noticed: $1" if $machine =~ /SMP=4$/ && $log =~ /^(# smp: .*)/m; # matrix.t wants none
     my ($last) = $log =~ /\n# ((?:PASS|FAIL|NONE|CRASH|HANG|BROKEN).*)\s*\z/;
@@ -135,7 +139,7 @@ sub ask_script
 sub ask_clause
 {
     my ($folder, undef, $clause, $its_machine) = ($_[0], @{ $_[1] });
-    return ask_script($folder, $clause) if $clause =~ /\.t$/;
+    return ask_script($folder, $clause) if $clause =~ /^\S+\.t\b/;
     my ($model, @variables) = split ' ', $its_machine;
     my $tests = $entry_of{$clause}{text} =~ tr/ /,/r;
     return ask($folder, $tests, join ' ', @variables, $model ? "PMU=$model" : ());
@@ -147,8 +151,9 @@ sub ask_all
     my ($folder, $file) = ($_[0], $_[1][1]);
     my (undef, $first, $scripts, @last) = @{ room_of($file) };
     push @last, 'trace.t' if $file =~ /etw/;
-    my $rest = join ',', '*', map { "-$_" } split /,/, $first;
-    my @asked = (map({ [$first, $_] } @machines[0, 1]), @$scripts,
+    my $quicker = $sampled ? ',-slow' : '';
+    my $rest = join(',', '*', map { "-$_" } split /,/, $first) . $quicker;
+    my @asked = ([$first, $machines[0]], ["$first$quicker", $machines[1]], @$scripts,
                  map({ [$rest, $_] } @machines[0, 1]), ['*', $machines[2]], @last);
     my @not_asked = $quick ? grep { !ref } @asked : ();
     @asked = (grep { ref } @asked)[0 .. 2] if $quick;
@@ -258,7 +263,7 @@ syswrite $numbers, pack 'N', $_ for 0 .. $#mutants;
 close $numbers;
 my %said;
 
-my (%all, %noticed, @unnoticed);
+my (%all, %noticed, %of_kind, %seen, @unnoticed);
 for my $n (0 .. $#mutants) {
     while (!exists $said{$n} && defined(my $line = readline $results)) {
         $said{$1} = $2 if $line =~ /^(\d+) (.*)/;
@@ -277,6 +282,8 @@ for my $n (0 .. $#mutants) {
     my $of = room_of($file)->[0];
     $all{$of}++;
     $noticed{$of} += $said =~ /^(?:noticed|crashed|hung)/;
+    $of_kind{$what}++;
+    $seen{$what} += $said =~ /^(?:noticed|crashed|hung)/;
     push @unnoticed, "$file:$line $what, $said\n    $from\n    $to" if $said =~ /^unnoticed/;
 }
 1 while wait > 0;
@@ -288,5 +295,6 @@ for (sort keys %all) {
     $sum += $noticed{$_};
     $of += $all{$_};
 }
+diag(sprintf '%-34s %d of %d noticed', $_, $seen{$_}, $of_kind{$_}) for sort keys %of_kind;
 # Of few the share is chance's: it is printed, and judged only of many.
 ok($of < MANY || $sum * 100 >= SHARE * $of, "$sum of $of that tests could notice were noticed");

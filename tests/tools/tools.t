@@ -81,6 +81,7 @@ NTSTATUS take(struct lock *at, uint64_t mask)
     KIRQL irql = lock_acquire(at);
     if (at->next < LAST && !at->used)
         return STATUS_NO_MEMORY;
+    *at = (struct lock){ .next = 1, .mask = masks[cpu] & 0xff };
     at->next = 2;
     forget(at); /* a comment < stays */
     lock_release(at, irql);
@@ -90,20 +91,30 @@ NTSTATUS take(struct lock *at, uint64_t mask)
 END
 my %becomes = map { ("$_->[2]: $_->[4]" => $_->[0]) } Mutants::candidates('a.c', $source);
 is(join("\n", map { "$_ ($becomes{$_})" } sort keys %becomes), <<'END' =~ s/\n\z//r, 'operators');
-11: return 0; (another result)
-11: return at->mask & mask << 1; (mask inverted)
-11: return at->mask & ~mask << 2; (another constant)
-11: return at->mask & ~mask >> 1; (shifted the other way)
-11: return at->mask | ~mask << 1; (bits joined otherwise)
+10: ; (release left out on the way out)
+12: return 0; (another result)
+12: return at->mask & mask << 1; (mask inverted)
+12: return at->mask & ~mask << 2; (mask or shift one off)
+12: return at->mask & ~mask >> 1; (shifted the other way)
+12: return at->mask | ~mask << 1; (bits joined otherwise)
 4: KIRQL irql = irql_raise(DISPATCH_LEVEL); (lock left out)
 5: if (!(at->next < LAST && !at->used)) (condition negated)
 5: if (at->next < LAST || !at->used) (and for or)
 5: if (at->next <= LAST && !at->used) (bound off by one)
 6: ; (way out left out)
 6: return STATUS_INVALID_PARAMETER; (another status)
-7: ; (assignment left out)
-7: at->next = 3; (another constant)
-8: ; (call left out)
+7: *at = (struct lock){ .mask = masks[cpu] & 0xff }; (field not copied)
+7: *at = (struct lock){ .next = 1, .mask = masks[cpu] & 0x7f }; (mask or shift one off)
+7: *at = (struct lock){ .next = 1, .mask = masks[cpu] | 0xff }; (bits joined otherwise)
+7: *at = (struct lock){ .next = 1, .mask = masks[cpu_number()] & 0xff }; (another CPU in scope)
+7: *at = (struct lock){ .next = 2, .mask = masks[cpu] & 0xff }; (another constant)
+7: at->next = 2; (neighbours swapped)
+8: ; (assignment left out)
+8: at->next = 3; (another constant)
+8: at->next |= 2; (|= for =)
+8: forget(at); (neighbours swapped)
+9: ; (call left out)
+9: lock_release(at, irql); (neighbours swapped)
 END
 my ($lock) = grep { $_->[0] eq 'lock left out' } Mutants::candidates('a.c', $source);
 is(Mutants::changed($lock, $source), $source =~ s/lock_acquire\(at\)/irql_raise(DISPATCH_LEVEL)/r

@@ -29,6 +29,9 @@ static unsigned fault_unless(bool legal) { return legal ? 0 : LAB_GP_FAULT; }
 /* This CPU, of a hybrid processor. */
 static bool is_small(void) { return vpmu_quirk("hybrid") && cpuid(0x1a, 0).eax >> 24 == 0x20; }
 
+/* AnyThread (bit 21 of a select, bit 2 of each fixed counter's nibble) counts what both threads
+ * of a core do. Versions 3 and 4 have it; from 5 on CPUID 0Ah.EDX[15] takes it away, and KVM's
+ * guests never have it. */
 VPMU_TEST(vpmu_quirks, anythread,
           "the AnyThread bits are legal where the quirk says so, else they fault")
 {
@@ -46,7 +49,9 @@ VPMU_TEST(vpmu_quirks, anythread,
         CHECK_EQ(wrmsr_fault(pmu_here()->msr.fixed_control, 7), fault_unless(legal));
 }
 
-/* With the slots counted the metrics are a share of them, in four bytes whose sum is 255. */
+/* Large cores since Ice Lake have PERF_METRICS (PERF_CAPABILITIES[15]), by RDPMC 2000_0000h too;
+ * global control's bit 48 enables it. With the slots counted the metrics are a share of them, in
+ * four bytes whose sum is 255. */
 VPMU_TEST(vpmu_quirks, metrics, "PERF_METRICS is there where the quirk says so, by RDPMC too")
 {
     bool legal = vpmu_quirk("metrics") && !is_small();
@@ -95,6 +100,8 @@ VPMU_TEST(vpmu_quirks, gp, "there are as many general-purpose counters as the qu
     CHECK_BECAUSE(last, 2000 / 16, 2 * 2000, "cycles of 2,000 instructions");
 }
 
+/* AMD's reserved bits are MBZ, and a write does not fault. Zen 3 keeps some: Milan 19 and 42.
+ * KVM raised #GP for them before Linux 9b026073db2f, and drops them since. */
 VPMU_TEST(vpmu_quirks, sticky,
           "reserved bits of a select are dropped, or fault on Intel, but for those that the quirk "
           "names")
@@ -130,7 +137,9 @@ VPMU_TEST(vpmu_quirks, v2bits,
     CHECK_EQ(lab_rdmsr(AMD_STATUS), 0);
 }
 
-/* What is written stays, and is nobody's status. */
+/* From Nehalem to Broadwell, before version 4, 391h and 392h are global registers of the
+ * uncore's PMU; later they are the core's GLOBAL_STATUS_SET and GLOBAL_INUSE. What is written
+ * stays, and is nobody's status. */
 VPMU_TEST(vpmu_quirks, uncore, "391h and 392h are the uncore's where the quirk says so")
 {
     uint64_t value = 0;
@@ -146,6 +155,8 @@ VPMU_TEST(vpmu_quirks, uncore, "391h and 392h are the uncore's where the quirk s
         CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
 }
 
+/* ECX[31] was the fast mode of RDPMC on old processors; today's raise #GP. KVM up to Linux 6.8
+ * gives the low half for it, and on AMD drops bits 31:30 before it looks for a counter. */
 VPMU_TEST(vpmu_quirks, fastrdpmc,
           "RDPMC with bit 31 reads the low half, and AMD's ignores bit 30, where the quirk says so")
 {
@@ -168,6 +179,8 @@ VPMU_TEST(vpmu_quirks, fastrdpmc,
     CHECK_EQ(rdpmc_fault(RDPMC_FIXED | pmu_here()->gp_reported, &value), LAB_GP_FAULT);
 }
 
+/* PerfMonV2 has C000_0303h, which sets status bits, on silicon. KVM, which has PerfMonV2 for
+ * guests since Linux 6.5, has this register since 6.18 alone; before, it faults. */
 VPMU_TEST(vpmu_quirks, noset, "the register that sets status is gone where the quirk says so")
 {
     bool there = !vpmu_quirk("noset") || vpmu_quirk("ignoremsrs");
@@ -178,6 +191,8 @@ VPMU_TEST(vpmu_quirks, noset, "the register that sets status is gone where the q
 }
 
 /* AMD's global registers by Intel's numbers, under Intel's rules. */
+/* KVM keeps one set of global registers for both vendors: to a guest with PerfMonV2 those that
+ * are C000_0300h to 0302h answer at Intel's 38Eh to 390h, too. */
 VPMU_TEST(vpmu_quirks, v2alias,
           "AMD's global registers have Intel's numbers too where the quirk says so")
 {
@@ -201,6 +216,9 @@ VPMU_TEST(vpmu_quirks, v2alias,
     CHECK_EQ(lab_rdmsr(AMD_STATUS), 0);
 }
 
+/* IA32_MISC_ENABLE[7] says that there is a PMU, bits 11 and 12 that BTS and PEBS are
+ * missing. Silicon and KVM do not let them be changed; QEMU's reset leaves a KVM guest with
+ * bit 0 alone. */
 VPMU_TEST(vpmu_quirks, misc, "MISC_ENABLE reads what the quirk says")
 {
     uint64_t wanted = vpmu_quirk("misc"), unavailable = 1u << 11 | 1u << 12;
@@ -231,7 +249,9 @@ VPMU_TEST(vpmu_quirks, ignoremsrs,
         CHECK_EQ(wrmsr_fault(PERFEVTSEL, 1ull << 63), LAB_GP_FAULT);
 }
 
-/* Not in the laboratory, which takes all CPUs for alike. */
+/* RDPMC does not wait for what stands before it (SDM volume 2, APM volume 3, "RDPMC"). An LFENCE
+ * does, on AMD only if CPUID 8000_0021h.EAX[2] or MSR C001_1029h[1] says so. Not in the
+ * laboratory, which takes all CPUs for alike. */
 VPMU_TEST(vpmu_quirks, nofence,
           "the bit that makes AMD's LFENCE wait can be set unless the quirk says that it cannot")
 {

@@ -52,6 +52,9 @@ VPMU_TEST(vpmu_quirks, refrate,
                   want - 1, want + 2, "a tick more or less at either end");
 }
 
+/* RDPMC is not serializing on either vendor: with nothing in between it may read before the
+ * instructions in front of it have retired, as out-of-order cores do. LFENCE, or an exit that
+ * serializes, ends it. */
 VPMU_TEST(vpmu_quirks, early,
           "RDPMC lacks at most as many instructions as the quirk says, some of 100 lack some, and "
           "without the quirk none [slow]")
@@ -74,7 +77,9 @@ VPMU_TEST(vpmu_quirks, early,
     CHECK_EQ(most > exact, early != 0);
 }
 
-/* CPUID exits: each iteration has five instructions, one of them a branch. */
+/* An instruction that the hypervisor executes is no instruction to the host's counter. KVM adds
+ * it to the guest's since Linux 5.17; before, it is missing. CPUID exits: each iteration has
+ * five instructions, one of them a branch. */
 VPMU_TEST(vpmu_quirks, noemul,
           "an instruction that exits counts nothing where the quirk says so, else once")
 {
@@ -84,6 +89,8 @@ VPMU_TEST(vpmu_quirks, noemul,
     CHECK_EQ(added_by(select, lab_loop, iterations), 2 * iterations);
 }
 
+/* AMD counts VMRUN as a branch in the guest's context: a guest's branches depend on how often
+ * its host takes it away. kvm-unit-tests therefore allows AMD a range. */
 VPMU_TEST(vpmu_quirks, vmrun, "with the quirk each entry into the guest counts as a branch")
 {
     uint64_t iterations = 10;
@@ -91,7 +98,8 @@ VPMU_TEST(vpmu_quirks, vmrun, "with the quirk each entry into the guest counts a
              iterations * (1 + vpmu_quirk("vmrun")));
 }
 
-/* No cycle has 255 instructions. */
+/* When KVM counts what it emulates (Linux 5.17 on) it compares event and unit mask alone, not
+ * CMASK, INV and EDGE. No cycle has 255 instructions. */
 VPMU_TEST(vpmu_quirks, emulraw,
           "an instruction that exits ignores a threshold where the quirk says so")
 {
@@ -143,6 +151,9 @@ static void check_traps(enum pmu_event event, uint64_t each)
     counting_stop();
 }
 
+/* On nearly all x86 processors each interrupt and page fault that comes in ring 3 is one more
+ * instruction to a counter of ring 3 (Weaver, Terpstra, Moore, "Non-determinism and overcount on
+ * modern hardware performance counter implementations", ISPASS 2013). */
 TEST(vpmu_quirks, irq3,
      "an exception in ring 3 adds what the quirk says to its instructions and branches, and else "
      "nothing [slow]")
@@ -157,6 +168,9 @@ TEST(vpmu_quirks, irq3,
         check_traps(PMU_CONDITIONAL_BRANCHES, 0);
 }
 
+/* Errata AAK100, AAP53 and BD53 of Nehalem and Westmere: a counter may count core cycles, or
+ * nothing, instead of its new event. Linux writes three idle events first
+ * (intel_pmu_nhm_workaround). */
 VPMU_TEST(vpmu_quirks, stale,
           "a select whose event changes counts cycles where the quirk says so, else its own event")
 {

@@ -13,6 +13,9 @@
 
 static unsigned form(void) { return branches_here()->form; }
 
+/* Haswell and Broadwell have TSX bits in FROM[62:61]. With TSX off WRMSR takes them for the sign
+ * and faults for what RDMSR gave; what the processor writes has 0 there. Linux:
+ * lbr_from_signext_quirk_needed. */
 VPMU_TEST(vpmu_quirks, lbrsign,
           "FROM[62:61] without TSX must be the sign's where software writes them, else they may be "
           "anything")
@@ -37,6 +40,9 @@ static void wait_in_hlt(void)
     irql_raise(old);
 }
 
+/* Deep C-states lose the list, which a switch of threads must not take for its own: Linux asks
+ * for an empty newest entry (lbr_is_reset_in_cstate), and leaf 1Ch.EAX[30] says so of
+ * architectural lists. */
 VPMU_TEST(vpmu_quirks, lbrlost, "HLT empties the list where the quirk says so, else it stays")
 {
     struct pmu_branch list[PMU_BRANCHES_MAX];
@@ -100,6 +106,9 @@ static __attribute__((noinline)) void mispredict(uint64_t taken)
                  : "rax", "cc");
 }
 
+/* LbrExtV2 of Zen 4: bits 63 and 62 of TO are valid and speculative. Valid and speculative
+ * is a branch whose speculation was right; speculative alone is one of a wrong path, never
+ * retired. */
 VPMU_TEST(vpmu_quirks, wrongpath,
           "after a mispredicted branch AMD's list has an entry of a wrong path where the quirk "
           "says so, which is no branch, and else none")
@@ -144,6 +153,8 @@ static __attribute__((noinline)) void compare(uint64_t n)
                  : "cc");
 }
 
+/* AMD's list has a comparison and its branch that were fused as one, at the comparison. Linux
+ * decodes from there on to find the branch (branch_type_fused, since 6.1). */
 VPMU_TEST(vpmu_quirks, fused,
           "a branch after a comparison, CMP or TEST, is in AMD's list at the comparison where the "
           "quirk says so, else at its own address")

@@ -56,6 +56,8 @@ static void read_often(uint64_t n)
         pmu_read(0);
 }
 
+/* A PMI is late: tens of instructions on Intel (rr allows 100, 125 since Alder Lake), thousands
+ * on Zen, where rr has no bound. Below KVM an exit comes on top. */
 VPMU_TEST(vpmu_quirks, skid,
           "a PMI comes as many instructions after its overflow as the quirk says, else at once")
 {
@@ -82,6 +84,8 @@ VPMU_TEST(vpmu_quirks, skid,
     lab_release();
 }
 
+/* KVM could send a second PMI for one overflow, until Linux 73554b29bd70 of September 2023
+ * ("Synthesize at most one PMI per VM-exit"). */
 VPMU_TEST(vpmu_quirks, twice, "an overflow gives two PMIs where the quirk says so, else one")
 {
     lab_catch();
@@ -104,6 +108,9 @@ static void check_bit_63(const char *quirk)
     lab_release();
 }
 
+/* SDM: CondChgd, bit 63 of GLOBAL_STATUS, is no overflow. Some processors set it with PMIs, and
+ * a handler that takes it for one claims NMIs that are not its own; Linux ignores and clears it
+ * in intel_pmu_handle_irq. */
 VPMU_TEST(vpmu_quirks, condchg,
           "a PMI sets bit 63 of the overflow status where the quirk says so, else not")
 {
@@ -114,6 +121,8 @@ VPMU_TEST(vpmu_quirks, condchg,
     check_bit_63("condchg");
 }
 
+/* Some microcode sets reserved bits of C000_0300h; Linux masks them, warns once, and asks for
+ * newer microcode (amd_pmu_v2_handle_irq). */
 VPMU_TEST(vpmu_quirks, v2status,
           "a PMI sets reserved bit 63 of AMD's status where the quirk says so, else not")
 {
@@ -124,6 +133,9 @@ VPMU_TEST(vpmu_quirks, v2status,
     check_bit_63("v2status");
 }
 
+/* The local APIC of Intel masks the entry when it delivers a PMI, AMD's does not. KVM masked for
+ * nobody before Linux 6.6 (a16eb25b09c0), for both vendors until 6.8, and since 6.9 as silicon
+ * does (49ff3b4aec51). */
 VPMU_TEST(vpmu_quirks, lvtmask,
           "a PMI masks its LVT entry as the quirk says, else as the vendor does")
 {
@@ -189,6 +201,8 @@ VPMU_TEST(vpmu_quirks, wrap0,
 }
 
 /* Counted after the PMI until the counter froze. */
+/* DEBUGCTL[12] freezes counters when the PMI is raised, not at the overflow. Linux used it on
+ * Skylake and later, off by default since 4.19, and removed it. */
 VPMU_TEST(vpmu_quirks, freeze_lag,
           "counters freeze as many instructions after a PMI as the quirk says, else at once")
 {
@@ -222,6 +236,8 @@ static unsigned pmi_missed(unsigned overflows)
     return found;
 }
 
+/* Below KVM a counter is a perf event of the host: one that overflows more often than
+ * perf_event_max_sample_rate allows is stopped until the next tick. */
 VPMU_TEST(vpmu_quirks, throttle,
           "a counter that overflows more often than the quirk says stops until the tick")
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* thread.c: C's data of each thread. */
+/* crt_thread.c: C's data of each thread. */
 struct thread_data {
     int error;
     unsigned random;

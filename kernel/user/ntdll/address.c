@@ -3,7 +3,7 @@
  * A waiter is in the list of its address and sleeps on its thread's own event, so that a wait is
  * one context switch. */
 #include "ntdll.h"
-#include "wait.h"
+#include "ntdll_wait.h"
 
 #define LISTS 64u
 

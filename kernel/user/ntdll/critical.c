@@ -2,7 +2,7 @@
 /* Critical sections. LockCount is the state; a thread that finds one taken waits until it changes.
  * An ending process enters sections that terminated threads still hold. */
 #include "ntdll.h"
-#include "wait.h"
+#include "ntdll_wait.h"
 
 #define FREE -1
 #define TAKEN 0

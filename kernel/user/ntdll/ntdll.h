@@ -10,7 +10,7 @@
 NTSTATUS NTAPI NtTestAlert(void);
 NTSTATUS load_image(const char *name, SIZE_T length, void **base, SIZE_T *size);
 
-/* loader.c. A module begins with Windows' LDR_DATA_TABLE_ENTRY. */
+/* load_image.c. A module begins with Windows' LDR_DATA_TABLE_ENTRY. */
 struct module {
     LIST_ENTRY load_order, memory_order, initialization_order;
     uint8_t *base;
@@ -53,7 +53,7 @@ void call_modules(DWORD reason);
 /* The address of an export, forwarders followed; NULL: none. */
 void *module_export(struct module *module, const char *name, ULONG ordinal);
 
-/* tls.c, with the loader's lock taken */
+/* tls_images.c, with the loader's lock taken */
 NTSTATUS tls_add_module(struct module *module);
 NTSTATUS tls_begin_thread(void);
 void tls_end_thread(void);
@@ -64,7 +64,7 @@ NTSTATUS heap_begin(void);
 void *heap_get(size_t size);
 void heap_put(void *block);
 
-/* text.c */
+/* ntdll_text.c */
 /* A message line of at most 200 characters. */
 struct text {
     unsigned length, omitted; /* names that a line of imports has left out */

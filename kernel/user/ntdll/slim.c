@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Slim reader/writer locks, condition variables, one-time initialization. */
 #include "ntdll.h"
-#include "wait.h"
+#include "ntdll_wait.h"
 
 /* --- Slim locks. Bit 0: exclusive; bit 1: somebody may wait; above: number of sharers. --- */
 

@@ -88,7 +88,7 @@ enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REGISTER = INSN_NONE };
 /* An instruction of 64-bit code. */
 struct source {
     struct insn i;
-    char form, vector; /* source.c */
+    char form, vector; /* copied.c */
     bool has_modrm, memory;
     struct insn_memory at;
     unsigned immediate_at, size; /* size: of all of it */
@@ -100,7 +100,7 @@ static inline bool source_divides(const struct source *s)
     return s->form == 't' && insn_reg(&s->i) >= 6;
 }
 
-/* source.c */
+/* copied.c */
 /* Takes apart the one that begins s->i.byte. False: its bytes end before it does. */
 COLD bool source_parse(struct source *s);
 /* Must be stepped: it may fault, access more than one place, or is no instruction. */
@@ -133,6 +133,6 @@ COLD void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
  * counted exactly, up to an instruction that must be stepped. Takes a pending interrupt first. */
 void blocks_run(struct vcpu *v);
 
-/* strings.c: at its end. Executes iterations of the repeated string instruction at RIP. Returns
+/* rep_strings.c: at its end. Executes iterations of the repeated string instruction at RIP. Returns
  * whether it is complete, and counted. */
 bool strings_run(struct vcpu *v);

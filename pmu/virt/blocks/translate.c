@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes blocks of the guest's 64-bit code that the host can execute: instructions up to a jump, or
- * to one that must be stepped (source.c says which). Those on registers are copied. A memory
+ * to one that must be stepped (copied.c says which). Those on registers are copied. A memory
  * operand becomes one through a pointer, which blocks.c finds first. Registers keep their numbers;
  * RSP, which holds the address of struct block_state, is replaced by one that the instruction does
  * not use. So the processor itself computes results and flags. */

@@ -204,27 +204,19 @@ static void try_edges(void)
 
 void guest_try_words(void)
 {
-    static const char *const words[] = { "step",     "seed=",       "irq3",
-                                         "ipc=",     "ref=",        "hybrid",
-                                         "vmrun",    "noemul",      "emulraw",
-                                         "wrmsr=",   "anythread",   "metrics",
-                                         "gp=",      "sticky=",     "noset",
-                                         "v2bits=",  "uncore",      "fastrdpmc",
-                                         "v2alias",  "misc=",       "ignoremsrs",
-                                         "hyperv",   "kvm",         "lvtmask=",
-                                         "skid=",    "twice",       "lostpmi",
-                                         "contend=", "throttle=",   "left=",
-                                         "owned=",   "dead=",       "far",
-                                         "wrap0",    "freeze-lag=", "smi=",
-                                         "smi3",     "exitcost=",   "pit=",
-                                         "c1e",      "debugctl=",   "v2status",
-                                         "stale",    "x2apic=",     ",",
-                                         "=",        "+",           "-",
-                                         ":",        "0x",          "never",
-                                         "always",   "dead",        "ignore",
-                                         "1",        "4",           "99999999999999999999",
-                                         "ffff",     "63",          "[",
-                                         "+-" };
+    static const char *const words[] = {
+        "step",    "seed=",     "irq3",       "ipc=",     "ref=",        "hybrid",
+        "vmrun",   "noemul",    "emulraw",    "wrmsr=",   "anythread",   "metrics",
+        "gp=",     "sticky=",   "noset",      "v2bits=",  "uncore",      "fastrdpmc",
+        "v2alias", "misc=",     "ignoremsrs", "hyperv",   "kvm",         "lvtmask=",
+        "skid=",   "twice",     "lostpmi",    "contend=", "throttle=",   "left=",
+        "owned=",  "dead=",     "far",        "wrap0",    "freeze-lag=", "smi=",
+        "smi3",    "exitcost=", "pit=",       "c1e",      "debugctl=",   "v2status",
+        "stale",   "x2apic=",   ",",          "leftone",  "frozen",      "tscfixed=",
+        "=",       "+",         "-",          ":",        "0x",          "never",
+        "always",  "dead",      "ignore",     "1",        "4",           "99999999999999999999",
+        "ffff",    "63",        "[",          "+-"
+    };
     char text[BOOT_LINE_MAX], *exactly;
     unsigned model = 0, n;
     try_edges();

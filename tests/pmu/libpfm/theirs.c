@@ -30,8 +30,11 @@ struct entry {
     unsigned short groups, model;
     const struct umask *umasks;
 };
+struct heading {
+    const char *description, *name;
+    uint64_t perf_names[]; /* one in 4.13, five in what came after it; then struct pmu */
+};
 struct pmu {
-    const char *description, *name, *perf_name;
     int pmu, event_count, max_encoding, flags, revision, general, fixed, levels, type;
     const struct entry *entries;
     const void *attributes;
@@ -45,17 +48,20 @@ struct pmu {
     X(hsw_ep) X(bdw) X(bdw_ep) X(skl) X(skx) X(clx) X(icl) X(icx) X(spr) X(slm) X(glm) X(tmt) \
     X(knl) X(knm)
 /* clang-format on */
-#define DECLARE(name) extern const struct pmu intel_##name##_support;
+#define DECLARE(name) extern const struct heading intel_##name##_support;
 #define ADDRESS(name) &intel_##name##_support,
 INTEL(DECLARE)
-static const struct pmu *const intel[] = { INTEL(ADDRESS) };
+static const struct heading *const intel[] = { INTEL(ADDRESS) };
 #define INTEL_COUNT (sizeof intel / sizeof *intel)
 
-static const struct pmu *intel_pmu(const char *name)
+static const struct pmu *intel_pmu(const pfm_pmu_info_t *info)
 {
-    for (unsigned i = 0; i < INTEL_COUNT; i++)
-        if (strcmp(intel[i]->name, name) == 0)
-            return intel[i];
+    for (unsigned i = 0; i < INTEL_COUNT; i++) {
+        const uint64_t *at = intel[i]->perf_names;
+        for (int n = 0; n < 8 && strcmp(intel[i]->name, info->name) == 0; n++, at++)
+            if ((uint32_t)*at == info->pmu)
+                return (const struct pmu *)at;
+    }
     return NULL;
 }
 
@@ -85,7 +91,7 @@ static uint64_t counters_of(const struct pmu *pmu, const struct entry *entry, co
     return entry->counters;
 }
 
-static void event_line(const char *pmu, const char *event, const char *umask,
+static void event_line(const pfm_pmu_info_t *info, const char *event, const char *umask,
                        const struct entry *entry)
 {
     char name[256];
@@ -93,20 +99,20 @@ static void event_line(const char *pmu, const char *event, const char *umask,
     int count = 4;
     const char *colon = umask ? ":" : "";
     const char *mask = umask ? umask : "";
-    snprintf(name, sizeof name, "%s::%s%s%s", pmu, event, colon, mask);
+    snprintf(name, sizeof name, "%s::%s%s%s", info->name, event, colon, mask);
     int error = pfm_get_event_encoding(name, PFM_PLM0 | PFM_PLM3, NULL, NULL, &code, &count);
-    printf("event\t%s\t%s%s%s\t", pmu, event, colon, mask);
+    printf("event\t%s\t%s%s%s\t", info->name, event, colon, mask);
     if (error == PFM_SUCCESS)
         printf("%lx\t", (unsigned long)code[0]);
     else
         printf("-\t");
     if (entry)
-        printf("%lx\n", (unsigned long)counters_of(intel_pmu(pmu), entry, umask));
+        printf("%lx\n", (unsigned long)counters_of(intel_pmu(info), entry, umask));
     else
         printf("-\n");
 }
 
-static void event_lines(const char *pmu, int index)
+static void event_lines(const pfm_pmu_info_t *pmu, int index)
 {
     pfm_event_info_t info = { .size = sizeof info };
     if (pfm_get_event_info(index, PFM_OS_NONE, &info) != PFM_SUCCESS)
@@ -123,13 +129,13 @@ static void event_lines(const char *pmu, int index)
 
 static void pmu_lines(const pfm_pmu_info_t *info)
 {
-    const struct pmu *pmu = intel_pmu(info->name);
+    const struct pmu *pmu = intel_pmu(info);
     printf("pmu\t%s\t%x\t%x\t", info->name, info->num_cntrs, info->num_fixed_cntrs);
     for (const int *model = pmu ? pmu->models : NULL; model && *model; model++)
         printf("%s%x", model == pmu->models ? "" : ",", *model);
     printf("\n");
     for (int i = info->first_event; i != -1; i = pfm_get_event_next(i))
-        event_lines(info->name, i);
+        event_lines(info, i);
 }
 
 int main(void)
@@ -142,7 +148,7 @@ int main(void)
     {
         pfm_pmu_info_t info = { .size = sizeof info };
         if (pfm_get_pmu_info(i, &info) == PFM_SUCCESS && info.type == PFM_PMU_TYPE_CORE &&
-            (strncmp(info.name, "amd64_", 6) == 0 || intel_pmu(info.name)))
+            (strncmp(info.name, "amd64_", 6) == 0 || intel_pmu(&info)))
             pmu_lines(&info);
     }
     return 0;

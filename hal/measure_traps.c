@@ -8,7 +8,7 @@
  * x86 processors except the Pentium 4; no manual says so. */
 #include "hal/machine/apic.h"
 #include "hal/machine/clock.h"
-#include "hal/measure.h"
+#include "hal/measure_traps.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/x86.h"
 #include "pmu/pmu.h"

@@ -18,13 +18,13 @@ struct clock {
 
 extern bool virt_step;      /* no instruction clock: step while something counts */
 extern uint64_t clock_cost; /* what svm_run returns for a run of 0 instructions */
-/* 1 if the clock counts an INT n, or an undefined opcode, although the exit comes first; else 0. */
-extern uint64_t clock_soft_int, clock_undefined;
+/* 1 if the clock counts an INT n although the exit comes first; else 0. */
+extern uint64_t clock_soft_int;
 extern bool clock_dr6_stays; /* an intercepted #DB does not set DR6 */
 
 /* Measures them with v's VMCB, which is unchanged afterwards; decides virt_step and prints it. */
 void clock_start(struct vcpu *v);
-/* The quirk tsc: after reset; RDMSR and WRMSR of the TSC and TSC_ADJUST (msr_table.h). */
+/* The quirks tsc and tscfixed: after reset; RDMSR and WRMSR of both MSRs (msr_table.h). */
 void clock_start_tsc(struct vcpu *v);
 bool clock_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value);
 bool clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);

@@ -10,7 +10,7 @@
 
 #define LINE_MAX 512u /* as DbgPrint has it */
 
-/* kernel/driver/strings.c */
+/* kernel/driver/driver_strings.c */
 VOID NTAPI debug_print_line(const char *text);
 
 /* A text and its format are of one width. */

@@ -11,7 +11,7 @@
 
 #define TRIES 8
 
-uint64_t clock_cost, clock_soft_int, clock_undefined;
+uint64_t clock_cost, clock_soft_int;
 bool clock_dr6_stays, virt_step;
 
 /* The clock's advance over a run of 2 * loops instructions. */
@@ -45,8 +45,7 @@ static bool calibrate_clock(struct vcpu *v)
         clock_cost = cost;
     }
     clock_soft_int = measure_run(v, svm_run_int, 1) - 2 - clock_cost;
-    clock_undefined = measure_run(v, svm_run_undefined, 1) - 2 - clock_cost;
-    return clock_cost < 1000 && clock_soft_int <= 1 && clock_undefined <= 1;
+    return clock_cost < 1000 && clock_soft_int <= 1;
 }
 
 /* Bochs leaves DR6 alone when #DB is intercepted. */
@@ -82,7 +81,7 @@ void clock_start(struct vcpu *v)
         print("# vpmu: %s, instruction clock, an exit costs %lu\n", machine_text(), clock_cost);
 }
 
-/* --- The quirk tsc. --- */
+/* --- The quirks tsc and tscfixed. --- */
 
 static void set_ahead(struct vcpu *v, uint64_t ahead)
 {
@@ -94,14 +93,17 @@ void clock_start_tsc(struct vcpu *v) { set_ahead(v, virt_quirks.tsc * v->number)
 
 bool clock_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value)
 {
-    *value = msr == MSR_TSC ? rdtsc() + v->vmcb.tsc_offset : v->clock.adjust;
-    return true;
+    bool there = msr == MSR_TSC || virt_quirks.tsc_fixed != TSC_FAULTS;
+    *value = !there ? 0 : msr == MSR_TSC ? rdtsc() + v->vmcb.tsc_offset : v->clock.adjust;
+    return there || virt_quirks.ignoremsrs;
 }
 
 /* A write of the TSC changes TSC_ADJUST as much. */
 bool clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
 {
     uint64_t now;
+    if (virt_quirks.tsc_fixed)
+        return virt_quirks.tsc_fixed == TSC_IGNORES || virt_quirks.ignoremsrs;
     clock_rdmsr(v, msr, &now);
     v->clock.adjust += value - now;
     set_ahead(v, v->clock.ahead + value - now);

@@ -5,7 +5,7 @@
  * has no nested paging while the guest's paging is off: such a guest must start no CPU but by an
  * x2APIC. L: the token. Sources: SDM volume 3, "Multiple-Processor Initialization", "Interrupt
  * Command Register", "Processor State After Reset" (the column of INIT). */
-#include "pmu/virt/guests/startup.h"
+#include "pmu/virt/guests/ap_startup.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* setjmp and longjmp. NT: longjmp only restores registers; Windows also unwinds, which runs
- * __finally blocks. */
-#include "msvcrt.h"
+/* setjmp and longjmp: msvcrt.dll forwards to them, and Wine's C libraries import them. NT: longjmp
+ * only restores registers; Windows also unwinds, which runs __finally blocks. */
+#include "ntdll.h"
 #include <setjmp.h>
 
 /* _JUMP_BUFFER: Frame, RBX, RSP, RBP, RSI, RDI, R12 to R15, RIP, MXCSR, XMM6 to XMM15. */

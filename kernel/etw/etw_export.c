@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The exported session: what the words trace=, pmc=, stacks= and branches= ask for. stream.c sends
  * it. One thread at a time starts and stops the export, at PASSIVE_LEVEL. */
-#include "kernel/etw/export.h"
+#include "kernel/etw/etw_export.h"
 #include "kernel/etw/etw_session.h"
 #include "kernel/etw/stream.h"
-#include "hal/branches.h"
+#include "hal/branch_owner.h"
 #include "hal/owners.h"
 #include "hal/sources.h"
 #include "kernel/base/bits.h"

@@ -12,7 +12,7 @@
 #include "hal/machine/apic.h"
 #include "hal/machine/smp.h"
 #include "hal/owners.h"
-#include "hal/profile.h"
+#include "hal/profile_interrupt.h"
 #include "hal/sources.h"
 #include "hal/source.h"
 #include "kernel/base/assert.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles each exit. What the guest executed before it is counted already (entry.c). An instruction
- * that the host executes here counts 1 after its effect; one that faults counts nothing. */
+/* Handles each exit. What the guest executed before it is counted already (run_entry.c). An
+ * instruction that the host executes here counts 1 after its effect; one that faults counts
+ * nothing. */
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/guests/bios.h"
@@ -143,6 +144,14 @@ static void exit_exception(struct vcpu *v, unsigned vector)
     virt_raise(v, vector, vector == VECTOR_DF ? 0 : (uint32_t)v->vmcb.exit_info1);
 }
 
+/* Counts as INT n, and causes a #DB that a #DB intercept need not see: QEMU's do since 8. */
+static void exit_icebp(struct vcpu *v)
+{
+    go_after(v, length_of(v, 1));
+    count_one(v, v->vmcb.cpl == 3, EFFECTS_SOFT_INT);
+    exit_exception(v, VECTOR_DB);
+}
+
 static void exit_interrupt(struct vcpu *v)
 {
     uint32_t taken = svm_take_interrupt(), vector = taken - TAKEN;
@@ -189,6 +198,7 @@ void exit_handle(struct vcpu *v)
         case EXIT_MSR: exit_msr(v); break;
         case EXIT_RDPMC: exit_rdpmc(v); break;
         case EXIT_SOFT_INT: exit_soft_int(v); break;
+        case EXIT_ICEBP: exit_icebp(v); break;
         case EXIT_CPUID:
             virt_cpuid(v);
             skip_instruction(v, length_of(v, 2));

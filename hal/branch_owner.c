@@ -3,7 +3,7 @@
  * the same bits as Windows' flags and as LBR_SELECT; a call stack needs jumps and far branches
  * hidden, which is added here. Sources: Microsoft's page for TraceConfigureLastBranchRecord; SDM
  * volume 3, "Filtering of Last Branch Records". */
-#include "hal/branches.h"
+#include "hal/branch_owner.h"
 #include "kernel/base/assert.h"
 #include "pmu/branches.h"
 

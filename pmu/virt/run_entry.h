@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From an exit to the next entry (entry.c), with a delivery in software (deliver.c), and the exits
- * themselves (exit.c). */
+/* From an exit to the next entry (run_entry.c), with a delivery in software (deliver.c), and the
+ * exits themselves (exits.c). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

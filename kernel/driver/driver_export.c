@@ -3,7 +3,7 @@
  * each line of export_list.h has a thunk between them (thunk.asm). export_begin checks the IRQL: a
  * routine called above its highest is bug check 0Ah, with the IRQL, the routine's highest and the
  * caller. NT: Windows notices that later or not at all; Driver Verifier does it here. */
-#include "kernel/driver/export.h"
+#include "kernel/driver/driver_export.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
