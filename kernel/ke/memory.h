@@ -57,14 +57,3 @@ NTSTATUS memory_reserve_locked(struct process *process, uint64_t *base, uint64_t
 NTSTATUS memory_commit_locked(struct process *process, uint64_t from, uint64_t end, uint64_t flags);
 void memory_decommit_locked(struct process *process, uint64_t from, uint64_t end);
 bool memory_release_locked(struct process *process, uint64_t base);
-
-/* memory_services.c */
-NTSTATUS NtAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,
-                                 PSIZE_T RegionSize, ULONG AllocationType, ULONG Protect);
-NTSTATUS NtFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
-                             ULONG FreeType);
-NTSTATUS NtProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
-                                ULONG NewProtect, PULONG OldProtect);
-NTSTATUS NtQueryVirtualMemory(HANDLE ProcessHandle, PVOID BaseAddress, ULONG MemoryInformationClass,
-                              PVOID MemoryInformation, SIZE_T MemoryInformationLength,
-                              PSIZE_T ReturnLength);

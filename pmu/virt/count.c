@@ -1,38 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Common to all models: adds retired instructions to the running counters; overflow; PMI; which
- * MSRs belong to a PMU. Cycles follow a simple model: one per instruction (or per ipc=
+/* Common to all models: adds retired instructions to the running counters; overflow; PMI; accesses
+ * of their MSRs. Cycles follow a simple model: one per instruction (or per ipc=
  * instructions), none in HLT, each with as many slots as the core has. */
 #include "kernel/base/bits.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
-
-/* Every register of a PMU, of any vendor or version. Those that the model lacks fault. */
-static const struct {
-    uint32_t first, last;
-    /* clang-format off */
-} pmu_msrs[] = {
-    { 0x40, 0x47 }, { 0x60, 0x67 }, { 0xc1, 0xcc }, { 0xe7, 0xe8 }, { 0x186, 0x191 }, { 0x1a0, 0x1a0 }, { 0x1c8, 0x1c9 }, { 0x1d9, 0x1d9 }, { 0x1db, 0x1de }, { 0x309, 0x30f },
-    { 0x329, 0x329 }, { 0x345, 0x345 }, { 0x38d, 0x392 }, { 0x3f1, 0x3f2 }, { 0x4c1, 0x4cc },
-    { 0x600, 0x600 }, { 0x680, 0x69f }, { 0x6c0, 0x6df }, { 0xdc0, 0xddf }, { 0x1200, 0x121f }, { 0x14ce, 0x14cf },
-    { 0x1500, 0x151f }, { 0x1600, 0x161f }, { 0x1900, 0x19ff }, { 0xc00000e7, 0xc00000e9 }, { 0xc000010e, 0xc000010f }, { 0xc0000300, 0xc0000303 },
-    { 0xc0010000, 0xc0010007 }, { 0xc0010114, 0xc0010114 }, { 0xc0010117, 0xc0010117 },
-    { 0xc0010200, 0xc001020f }, { 0xc0010230, 0xc001023b }, { 0xc0010240, 0xc0010247 },
-    { 0xc0010280, 0xc0010280 }, { 0xc0010300, 0xc001031f },
-    { 0xc0011029, 0xc0011029 },
-};
-/* clang-format on */
-
-bool count_owns(uint32_t msr)
-{
-    if (msr == SMI_COUNT)
-        return virt_quirks.smi;
-    if (msr == INT_PENDING)
-        return virt_quirks.c1e;
-    for (unsigned i = 0; i < ARRAY_SIZE(pmu_msrs); i++)
-        if (msr >= pmu_msrs[i].first && msr <= pmu_msrs[i].last)
-            return true;
-    return false;
-}
 
 static bool counter_runs(const struct counter *c, bool user)
 {

@@ -14,22 +14,26 @@ enum { LVT_TIMER = 0x320, INITIAL = 0x380, CURRENT = 0x390, DIVIDE = 0x3e0 };
 
 static bool is_on(void) { return (host_apic_read(LVT_TIMER) & LVT_MODE) == LVT_DEADLINE; }
 
-uint64_t deadline_rdmsr(const struct vcpu *v)
+bool deadline_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value)
 {
-    return is_on() && host_apic_read(CURRENT) ? v->deadline : 0;
+    (void)msr;
+    *value = is_on() && host_apic_read(CURRENT) ? v->deadline : 0;
+    return true;
 }
 
-void deadline_wrmsr(struct vcpu *v, uint64_t value)
+bool deadline_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
 {
     uint64_t now = rdtsc() + v->vmcb.tsc_offset, left = value > now ? value - now : 0;
     uint64_t ns = left < FAR ? left * 1000 / clock_us + 1 : FAR;
     unsigned shift = 0;
+    (void)msr;
     if (!is_on())
-        return;
+        return true;
     v->deadline = value;
     for (ns = ns < FAR ? ns : FAR; ns >> shift >= UINT32_MAX;)
         shift++;
     unsigned power = (shift + UNDIVIDED) % 8;
     host_apic_write(DIVIDE, (power & 3) | (power & 4) << 1);
     host_apic_write(INITIAL, value ? (uint32_t)(ns >> shift) + !!shift : 0);
+    return true;
 }

@@ -3,15 +3,11 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include "pmu/virt/quirk.h"
 
 struct vcpu;
 
 #define MSR_TSC_DEADLINE 0x6e0u
 
-static inline bool deadline_owns(uint32_t msr)
-{
-    return virt_quirks.deadline && msr == MSR_TSC_DEADLINE;
-}
-uint64_t deadline_rdmsr(const struct vcpu *v);
-void deadline_wrmsr(struct vcpu *v, uint64_t value);
+/* Its RDMSR and WRMSR (msr_table.h). */
+bool deadline_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value);
+bool deadline_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);

@@ -142,9 +142,17 @@ uint32_t emulate_hide_syscalls(struct vcpu *v, bool hide)
     return 1u << VECTOR_UD | 1u << VECTOR_GP;
 }
 
-void emulate_set_sysenter_cs(struct vcpu *v, uint64_t value)
+bool emulate_read_sysenter(struct vcpu *v, uint32_t msr, uint64_t *value)
+{
+    (void)msr;
+    *value = v->syscalls.sysenter_cs;
+    return true;
+}
+
+bool emulate_write_sysenter(struct vcpu *v, uint32_t msr, uint64_t value)
 {
     v->syscalls.sysenter_cs = (uint16_t)value;
     if (!v->syscalls.sysenter_hidden)
-        wrmsr(MSR_SYSENTER_CS, v->syscalls.sysenter_cs);
+        wrmsr(msr, v->syscalls.sysenter_cs);
+    return true;
 }

@@ -19,5 +19,6 @@ bool emulate_is_due(struct vcpu *v);
 bool emulate_syscall(struct vcpu *v);
 /* Makes them fault, or not; returns the exceptions by which they do. */
 uint32_t emulate_hide_syscalls(struct vcpu *v, bool hide);
-/* The guest's WRMSR of SYSENTER_CS. */
-void emulate_set_sysenter_cs(struct vcpu *v, uint64_t value);
+/* RDMSR and WRMSR of SYSENTER_CS (msr_table.h). */
+bool emulate_read_sysenter(struct vcpu *v, uint32_t msr, uint64_t *value);
+bool emulate_write_sysenter(struct vcpu *v, uint32_t msr, uint64_t value);

@@ -9,11 +9,9 @@
 #include "pmu/virt/cpuid.h"
 #include "pmu/virt/debug.h"
 #include "pmu/virt/guest.h"
+#include "pmu/virt/msr_table.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
-
-#define CR0_PG (1u << 31)
-#define EFER_GUEST (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
 
 /* The intercepted instruction is complete: RIP moves after it. */
 static void go_after(struct vcpu *v, unsigned length)
@@ -72,73 +70,20 @@ static void set_result(struct vcpu *v, uint64_t value)
     v->r.rdx = value >> 32;
 }
 
-static void write_efer(struct vcpu *v, uint64_t value)
-{
-    uint64_t now = v->vmcb.efer, changed = value ^ now;
-    if (value & ~(uint64_t)EFER_GUEST || (changed & EFER_LME && v->vmcb.cr0 & CR0_PG)) {
-        virt_raise(v, VECTOR_GP, 0);
-        return;
-    }
-    v->syscalls.sce = value & EFER_SCE;
-    v->vmcb.efer = (value & (EFER_NXE | EFER_LME)) | (now & EFER_LMA) | EFER_SVME;
-    skip_instruction(v, length_of(v, 2));
-}
-
-/* The host's PAT is the guest's: Bochs' VMRUN keeps a guest's own only until the next exit. */
-static bool write_pat(uint64_t value)
-{
-    for (unsigned i = 0; i < 64; i += 8)
-        if ((value >> i & 0xff) > 7 || (value >> i & 6) == 2)
-            return false;
-    wrmsr(MSR_PAT, value);
-    return true;
-}
-
 static void exit_msr(struct vcpu *v)
 {
     uint32_t msr = (uint32_t)v->r.rcx;
     uint64_t value = (uint32_t)v->vmcb.rax | v->r.rdx << 32;
-    bool write = v->vmcb.exit_info1 & 1, done = false;
-
-    if (msr == MSR_EFER && write) {
-        write_efer(v, value);
-        return;
-    }
-    if (count_owns(msr)) {
-        done = write ? count_wrmsr(v, msr, value) : count_rdmsr(v, msr, &value);
-    } else if (msr == MSR_EFER) {
-        value =
-            (v->vmcb.efer & EFER_GUEST & ~(uint64_t)EFER_SCE) | (v->syscalls.sce ? EFER_SCE : 0);
-        done = true;
-    } else if (msr == MSR_SYSENTER_CS) {
-        if (write)
-            emulate_set_sysenter_cs(v, value);
-        value = v->syscalls.sysenter_cs;
-        done = true;
-    } else if (msr == MSR_PAT) {
-        done = !write || write_pat(value);
-        value = v->vmcb.pat = rdmsr(MSR_PAT); /* of the VMCB with nested paging */
-    } else if (clock_owns(msr)) {
-        done = write ? clock_wrmsr(v, msr, value) : clock_has(msr);
-        value = clock_rdmsr(v, msr);
-    } else if (deadline_owns(msr)) {
-        if (write)
-            deadline_wrmsr(v, value);
-        value = deadline_rdmsr(v);
-        done = true;
-    } else if (x2apic_owns(msr)) {
-        done = write ? x2apic_wrmsr(v, msr, value) : x2apic_rdmsr(v, msr, &value);
-    }
-    if (!done && virt_quirks.ignoremsrs && !count_owns(msr) && !x2apic_owns(msr)) {
-        value = 0;
-        done = true;
-    }
+    bool write = v->vmcb.exit_info1 & 1, done = virt_quirks.ignoremsrs;
+    const struct msr_row *row = msr_find(msr);
+    if (row)
+        done = write ? row->write(v, msr, value) : row->read(v, msr, &value);
     if (!done) {
         virt_raise(v, VECTOR_GP, 0);
         return;
     }
     if (!write)
-        set_result(v, value);
+        set_result(v, row ? value : 0);
     skip_instruction(v, length_of(v, 2));
 }
 

@@ -11,6 +11,7 @@
 #include "pmu/virt/debug.h"
 #include "pmu/virt/host.h"
 #include "pmu/virt/machine.h"
+#include "pmu/virt/msr_table.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/blocks/rep.h"
 #include "pmu/virt/virt.h"
@@ -145,6 +146,7 @@ struct vcpu *virt_start(const char *text)
     }
     started = true;
     vmcb_init();
+    msr_catch();
     rep_start();
     virt_step = virt_quirks.step;
     return next_vcpu(&first);

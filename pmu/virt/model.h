@@ -198,8 +198,6 @@ bool count_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
 bool count_rdpmc(struct vcpu *v, uint32_t selector, uint64_t *value);
 /* Intel's count of SMIs, with the quirk smi; AMD's interrupt pending message, with c1e. */
 enum { SMI_COUNT = 0x34, INT_PENDING = 0xc0010055 };
-/* Whether this MSR is the PMU's, on any model: absent ones fault. */
-bool count_owns(uint32_t msr);
 /* Adds instructions that the clock did not see: to the running counters only. */
 void count_unseen(struct vcpu *v, bool user, uint64_t n);
 

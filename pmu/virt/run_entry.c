@@ -113,6 +113,45 @@ static uint64_t by_step(const struct vcpu *v)
     return v->step.done && !(is_string(&v->step.insn) && v->vmcb.rip == v->run.rip);
 }
 
+/* A step of a string instruction, and one whose trap the processor did not report (svm.asm,
+ * host_debug), are no clock's. */
+static uint64_t length_of_run(struct vcpu *v, uint64_t clock, bool step)
+{
+    if (virt_step || (step && (is_string(&v->step.insn) || (clock_dr6_stays && !v->step.done))))
+        return by_step(v);
+    return by_clock(v, clock);
+}
+
+static void learn_way_in(struct vcpu *v)
+{
+    if (v->alarm.aimed && v->r.start - v->alarm.aimed_at < v->alarm.way_in)
+        v->alarm.way_in = v->r.start - v->alarm.aimed_at;
+    v->alarm.aimed = false;
+}
+
+/* What was injected is delivered: the guest is in ring 0. */
+static void account_delivery(struct vcpu *v)
+{
+    early_serialize(v);
+    if ((v->run.injected & INJECT_TYPE) == INJECT_SOFT_INT)
+        count_one(v, v->run.soft_user, EFFECTS_SOFT_INT);
+    if (v->run.user)
+        count_taken_in_ring3(v, v->run.injected);
+}
+
+static void account_step(struct vcpu *v, bool user)
+{
+    if (!v->run.length) {
+        count_iterations(v, user, 1);
+        return;
+    }
+    uint32_t effects = instruction_effects(v, &v->step.code);
+    records_add_step(v, v->step.code.branch, effects);
+    count_record(v);
+    count_one(v, user, effects);
+    count_add(v, user, v->run.length - 1); /* MOV SS delays the trap by one instruction */
+}
+
 /* INT3 and INTO exit as exceptions on processors and Bochs, and as INT n on QEMU. */
 static void join_soft_ints(struct vmcb *g)
 {
@@ -122,36 +161,19 @@ static void join_soft_ints(struct vmcb *g)
 
 void entry_account(struct vcpu *v, uint64_t clock)
 {
+    bool step = v->step.active, injected = v->run.injected & INJECT_VALID;
     join_soft_ints(&v->vmcb);
-    uint64_t inject = v->run.injected;
-    bool step = v->step.active;
     v->step.done = step && end_step(v);
     v->step.alone &= !step;
-    if (v->alarm.aimed && v->r.start - v->alarm.aimed_at < v->alarm.way_in)
-        v->alarm.way_in = v->r.start - v->alarm.aimed_at;
-    v->alarm.aimed = false;
-    bool counted = step && (is_string(&v->step.insn) ||
-                            (clock_dr6_stays && !v->step.done)); /* svm.asm, host_debug */
-    v->run.length = virt_step || counted ? by_step(v) : by_clock(v, clock);
+    learn_way_in(v);
+    v->run.length = length_of_run(v, clock, step);
     v->run.inject_failed = inject_failed(v);
-    if (inject & INJECT_VALID && !v->run.inject_failed)
-        early_serialize(v);
-    if (inject & INJECT_VALID && (inject & INJECT_TYPE) == INJECT_SOFT_INT && !v->run.inject_failed)
-        count_one(v, v->run.soft_user, EFFECTS_SOFT_INT);
-    if (inject & INJECT_VALID && v->run.user && !v->run.inject_failed)
-        count_taken_in_ring3(v, inject);
-    bool user = !(inject & INJECT_VALID) && v->run.user;
-    if (v->step.done && !v->run.length)
-        count_iterations(v, user, 1);
-    if (v->step.done && v->run.length) {
-        uint32_t effects = instruction_effects(v, &v->step.code);
-        records_add_step(v, v->step.code.branch, effects);
-        count_record(v);
-        count_one(v, user, effects);
-        count_add(v, user, v->run.length - 1); /* MOV SS delays the trap by one instruction */
-    } else {
-        count_add(v, user, v->run.length);
-    }
+    if (injected && !v->run.inject_failed)
+        account_delivery(v);
+    if (v->step.done)
+        account_step(v, !injected && v->run.user);
+    else
+        count_add(v, !injected && v->run.user, v->run.length);
     if (v->vmcb.exit_code == EXIT_HLT)
         pmi_hasten(v);
 }

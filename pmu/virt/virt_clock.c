@@ -91,19 +91,22 @@ static void set_ahead(struct vcpu *v, uint64_t ahead)
 
 void clock_start_tsc(struct vcpu *v) { set_ahead(v, virt_quirks.tsc * v->number); }
 
-uint64_t clock_rdmsr(const struct vcpu *v, uint32_t msr)
+bool clock_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value)
 {
-    return msr == MSR_TSC ? rdtsc() + v->vmcb.tsc_offset : v->clock.adjust;
+    bool there = msr == MSR_TSC || virt_quirks.tsc_fixed != TSC_FAULTS;
+    *value = !there ? 0 : msr == MSR_TSC ? rdtsc() + v->vmcb.tsc_offset : v->clock.adjust;
+    return there || virt_quirks.ignoremsrs;
 }
 
 /* A write of the TSC changes TSC_ADJUST as much. */
 bool clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
 {
+    uint64_t now;
     if (virt_quirks.tsc_fixed)
-        return virt_quirks.tsc_fixed == TSC_IGNORES;
-    uint64_t more = value - clock_rdmsr(v, msr);
-    v->clock.adjust += more;
-    set_ahead(v, v->clock.ahead + more);
+        return virt_quirks.tsc_fixed == TSC_IGNORES || virt_quirks.ignoremsrs;
+    clock_rdmsr(v, msr, &now);
+    v->clock.adjust += value - now;
+    set_ahead(v, v->clock.ahead + value - now);
     return true;
 }
 

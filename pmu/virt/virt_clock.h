@@ -24,19 +24,9 @@ extern bool clock_dr6_stays; /* an intercepted #DB does not set DR6 */
 
 /* Measures them with v's VMCB, which is unchanged afterwards; decides virt_step and prints it. */
 void clock_start(struct vcpu *v);
-/* The quirk tsc: after reset; whether an MSR is the TSC's own; RDMSR and WRMSR of those. */
+/* The quirks tsc and tscfixed: after reset; RDMSR and WRMSR of both MSRs (msr_table.h). */
 void clock_start_tsc(struct vcpu *v);
-static inline bool clock_owns(uint32_t msr)
-{
-    return (virt_quirks.tsc || virt_quirks.tsc_fixed) && (msr == MSR_TSC || msr == MSR_TSC_ADJUST);
-}
-/* Of these: whether it can be read. */
-static inline bool clock_has(uint32_t msr)
-{
-    return msr == MSR_TSC || virt_quirks.tsc_fixed != TSC_FAULTS;
-}
-uint64_t clock_rdmsr(const struct vcpu *v, uint32_t msr);
-/* False: #GP. */
+bool clock_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value);
 bool clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
 /* Before and after each run of the guest: what time it sees. clock: what svm_run returned. */
 void clock_enter(struct vcpu *v);

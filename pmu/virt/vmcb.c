@@ -21,7 +21,7 @@ bool vmcb_has_svm(void)
     return !(rdmsr(MSR_VM_CR) & VM_CR_SVMDIS);
 }
 
-static void make_idt(void)
+void vmcb_init(void)
 {
     for (unsigned i = 0; i < 256; i++) {
         uint64_t at = i == 2 ? (uint64_t)svm_nmi : (uint64_t)svm_stubs + 16 * i;
@@ -31,33 +31,12 @@ static void make_idt(void)
 }
 
 /* Two bits per MSR, three ranges of 2,000h. */
-static void catch_msr(uint32_t msr)
+void vmcb_catch_msr(uint32_t msr)
 {
     uint32_t bit = (msr & 0x1fff) * 2 + (msr >= 0xc0010000   ? 0x8000
                                          : msr >= 0xc0000000 ? 0x4000
                                                              : 0);
     msr_map[bit / 8] |= (uint8_t)(3 << bit % 8);
-}
-
-static void make_msr_map(void)
-{
-    static const uint32_t bases[] = { 0, 0xc0000000, 0xc0010000 };
-    for (unsigned i = 0; i < 3; i++)
-        for (uint32_t n = 0; n < 0x2000; n++)
-            if (count_owns(bases[i] + n) || clock_owns(bases[i] + n) || x2apic_owns(bases[i] + n) ||
-                deadline_owns(bases[i] + n))
-                catch_msr(bases[i] + n);
-    catch_msr(MSR_EFER);
-    catch_msr(MSR_SYSENTER_CS);
-    catch_msr(MSR_PAT);
-    catch_msr(MSR_VM_HSAVE_PA);
-    catch_msr(MSR_VM_CR);
-}
-
-void vmcb_init(void)
-{
-    make_idt();
-    make_msr_map();
 }
 
 void vmcb_make(struct vcpu *v)

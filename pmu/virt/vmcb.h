@@ -122,8 +122,9 @@ enum {
 struct vcpu;
 
 bool vmcb_has_svm(void);
-/* Makes the tables that all CPUs share. Once, before the two below. */
+/* Make the tables that all CPUs share, before the two below: whose MSRs exit. */
 void vmcb_init(void);
+void vmcb_catch_msr(uint32_t msr);
 void vmcb_enable_svm(struct vcpu *v);
 /* The guest starts with the state that this CPU has now. */
 void vmcb_make(struct vcpu *v);

@@ -82,7 +82,7 @@ static const struct apic_register *find_register(const struct vcpu *v, unsigned 
     return NULL;
 }
 
-bool x2apic_rdmsr(const struct vcpu *v, uint32_t msr, uint64_t *value)
+bool x2apic_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value)
 {
     unsigned n = msr - MSR_X2APIC, id = v->host_apic_id;
     const struct apic_register *r = msr == MSR_APIC_BASE ? NULL : find_register(v, n);

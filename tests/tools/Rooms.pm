@@ -101,13 +101,13 @@ our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/,
     kernel/ke/etw: etw_hooks kernel/etw/etw_class kernel/etw/etw_control
     kernel/ke/etw_stream: etw etw_hooks etw_stack
     kernel/ke/exception: exception_record
-    kernel/ke/memory: kernel/services/memory_services
     kernel/ke/object: timer_services
     kernel/ke/process: ending
     kernel/ke/synchronization: timer_services waiting
     kernel/ke/thread: ending living thread_cycles
     kernel/main: kernel/init/init
     kernel/mm/vm: kernel/ke/copy
+    kernel/nt/nt_services: kernel/services/services kernel/services/memory_services
     kernel/image/pe: pe_names
     kernel/profiling/counter_config: counter_driver
     kernel/profiling/profile: profile_object

@@ -7,10 +7,6 @@
 
 #define NOT_ALL_ASSIGNED 1300
 
-NTSTATUS NTAPI ZwDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle,
-                                 HANDLE TargetProcessHandle, PHANDLE TargetHandle,
-                                 ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
-
 static const struct {
     const WCHAR *name;
     DWORD number;
@@ -29,7 +25,7 @@ static BOOL fail_token(DWORD error)
 
 WINBOOL WINAPI OpenProcessToken(HANDLE ProcessHandle, DWORD DesiredAccess, PHANDLE TokenHandle)
 {
-    NTSTATUS status = ZwDuplicateObject(NtCurrentProcess(), ProcessHandle, NtCurrentProcess(),
+    NTSTATUS status = NtDuplicateObject(NtCurrentProcess(), ProcessHandle, NtCurrentProcess(),
                                         TokenHandle, 0, 0, DUPLICATE_SAME_ACCESS);
     (void)DesiredAccess;
     return NT_SUCCESS(status) || fail_token(RtlNtStatusToDosError(status));

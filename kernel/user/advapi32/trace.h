@@ -18,6 +18,7 @@ typedef ULONG KPROFILE_SOURCE;
 #define ProfileTime 0
 #include "kernel/nt/nt_pmc_owner.h"
 #include "kernel/nt/nt_etw.h"
+#include "kernel/nt/nt_services.h"
 #include "kernel/nt/nt_trace_class.h"
 #include "kernel/user/advapi32/evntrace_newer.h"
 #include "kernel/user/advapi32/trace_control.h"
@@ -30,10 +31,5 @@ NTSTATUS NTAPI ZwQuerySystemInformation(ULONG Class, PVOID Information, ULONG Le
 NTSTATUS NTAPI ZwSetSystemInformation(ULONG Class, PVOID Information, ULONG Length);
 NTSTATUS NTAPI ZwSetIntervalProfile(ULONG Interval, KPROFILE_SOURCE Source);
 NTSTATUS NTAPI ZwQueryIntervalProfile(KPROFILE_SOURCE Source, PULONG Interval);
-NTSTATUS NTAPI ZwAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,
-                                       PSIZE_T RegionSize, ULONG AllocationType, ULONG Protect);
-NTSTATUS NTAPI ZwFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
-                                   ULONG FreeType);
-NTSTATUS NTAPI ZwClose(HANDLE Handle);
 NTSTATUS NTAPI RtlAdjustPrivilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread,
                                   PBOOLEAN Enabled);

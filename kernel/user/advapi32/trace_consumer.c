@@ -197,7 +197,7 @@ static void free_area(PVOID area)
 {
     SIZE_T size = 0;
     if (area)
-        ZwFreeVirtualMemory(NtCurrentProcess(), &area, &size, MEM_RELEASE);
+        NtFreeVirtualMemory(NtCurrentProcess(), &area, &size, MEM_RELEASE);
 }
 
 /* ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_BUSY: the session has a consumer; ERROR_NOT_ENOUGH_MEMORY. */
@@ -215,7 +215,7 @@ static ULONG connect_session(struct consumer *c)
     c->size = (SIZE_T)4 * info.NumberOfBuffers * c->buffer_size;
     c->session = info.Wnode.HistoricalContext;
     PVOID area = NULL;
-    NTSTATUS status = ZwAllocateVirtualMemory(NtCurrentProcess(), &area, 0, &c->size,
+    NTSTATUS status = NtAllocateVirtualMemory(NtCurrentProcess(), &area, 0, &c->size,
                                               MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
     if (NT_SUCCESS(status))
         status = ZwTraceControl(EtwRealtimeConnectCode, &c->session, sizeof c->session, &c->from,
@@ -319,7 +319,7 @@ static struct consumer *take_consumer(void)
 static void free_consumer(struct consumer *c)
 {
     if (c->session)
-        ZwClose(c->from.Handle);
+        NtClose(c->from.Handle);
     free_area(c->area);
     memset((uint8_t *)c + sizeof c->state, 0, sizeof *c - sizeof c->state);
     __atomic_store_n(&c->state, FREE, __ATOMIC_RELEASE);

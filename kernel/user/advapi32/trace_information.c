@@ -294,7 +294,7 @@ static ULONG query_sources(TRACEHANDLE session, PVOID list, ULONG length, PULONG
         return ERROR_BAD_LENGTH;
     SIZE_T size = needed;
     PVOID copy = NULL;
-    NTSTATUS status = ZwAllocateVirtualMemory(NtCurrentProcess(), &copy, 0, &size,
+    NTSTATUS status = NtAllocateVirtualMemory(NtCurrentProcess(), &copy, 0, &size,
                                               MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
     if (!NT_SUCCESS(status))
         return RtlNtStatusToDosError(status);
@@ -303,7 +303,7 @@ static ULONG query_sources(TRACEHANDLE session, PVOID list, ULONG length, PULONG
     if (NT_SUCCESS(status))
         memcpy(list, (const uint8_t *)copy + head, *returned);
     size = 0;
-    ZwFreeVirtualMemory(NtCurrentProcess(), &copy, &size, MEM_RELEASE);
+    NtFreeVirtualMemory(NtCurrentProcess(), &copy, &size, MEM_RELEASE);
     return RtlNtStatusToDosError(status);
 }
 

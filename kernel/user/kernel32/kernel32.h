@@ -55,20 +55,7 @@ PVOID NTAPI RtlAllocateHeap(HANDLE HeapHandle, ULONG Flags, SIZE_T Size);
 BOOLEAN NTAPI RtlFreeHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress);
 PVOID NTAPI RtlReAllocateHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress, SIZE_T Size);
 SIZE_T NTAPI RtlSizeHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress);
-NTSTATUS NTAPI NtQueryVirtualMemory(HANDLE ProcessHandle, PVOID BaseAddress, ULONG Class,
-                                    PVOID Information, SIZE_T Length, PSIZE_T ReturnLength);
 NTSTATUS NTAPI NtDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval);
-NTSTATUS NTAPI NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess,
-                                PVOID ObjectAttributes, HANDLE ProcessHandle, PVOID StartRoutine,
-                                PVOID Argument, ULONG CreateFlags, SIZE_T ZeroBits,
-                                SIZE_T StackSize, SIZE_T MaximumStackSize, PVOID AttributeList);
-NTSTATUS NTAPI NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,
-                                         PLARGE_INTEGER PerformanceFrequency);
-NTSTATUS NTAPI NtDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle,
-                                 HANDLE TargetProcessHandle, PHANDLE TargetHandle,
-                                 ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
-ULONG NTAPI NtGetCurrentProcessorNumber(void);
-NTSTATUS NTAPI NtGetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber);
 
 /* ThreadBasicInformation; winternl.h does not declare it. */
 struct thread_information {

@@ -3,9 +3,6 @@
 #include "kernel/nt/nt_time.h"
 #include "ntdll.h"
 
-NTSTATUS NTAPI NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,
-                                         PLARGE_INTEGER PerformanceFrequency);
-
 NTSTATUS NTAPI NtQuerySystemTime(PLARGE_INTEGER SystemTime)
 {
     NTSTATUS status = NtQueryPerformanceCounter(SystemTime, NULL); /* 10 MHz */

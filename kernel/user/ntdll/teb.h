@@ -8,6 +8,7 @@
 #include <winternl.h>
 #include <stdbool.h>
 #include "kernel/nt/nt_process.h"
+#include "kernel/nt/nt_services.h"
 
 #define CURRENT_PROCESS ((HANDLE)(LONG_PTR)-1)
 #define CURRENT_THREAD ((HANDLE)(LONG_PTR)-2)
@@ -20,14 +21,4 @@ static inline struct teb *teb(void)
 }
 
 NTSTATUS NTAPI NtYieldExecution(void);
-NTSTATUS NTAPI NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus);
-NTSTATUS NTAPI NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus);
-NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,
-                                       PSIZE_T RegionSize, ULONG AllocationType, ULONG Protect);
-NTSTATUS NTAPI NtFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
-                                   ULONG FreeType);
-NTSTATUS NTAPI NtProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
-                                      ULONG NewProtect, PULONG OldProtect);
-NTSTATUS NTAPI NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
-                                      PVOID ThreadInformation, ULONG ThreadInformationLength);
 NTSTATUS write_console(const char *text, ULONG length);

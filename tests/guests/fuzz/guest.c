@@ -37,6 +37,7 @@ void wrmsr(uint32_t msr, uint64_t value) { (void)msr, (void)value; }
 void exit_to_host(uint32_t code) { longjmp(ended, (int)code | 1); }
 uint32_t svm_take_interrupt(void) { return 0; }
 void svm_save(uint64_t vmcb) { v->vmcb.tr.base = vmcb ? fuzz_edge() : 0; }
+void vmcb_catch_msr(uint32_t msr) { (void)msr; }
 void platform_spin(uint64_t clock) { (void)clock; }
 bool platform_io(struct vcpu *w)
 {
@@ -44,8 +45,15 @@ bool platform_io(struct vcpu *w)
     return true;
 }
 void platform_interrupt(struct vcpu *w, uint32_t vector) { (void)w, (void)vector; }
-uint64_t clock_rdmsr(const struct vcpu *w, uint32_t msr) { return (void)w, (void)msr, 0; }
-void clock_wrmsr(struct vcpu *w, uint32_t msr, uint64_t value) { (void)w, (void)msr, (void)value; }
+bool clock_rdmsr(struct vcpu *w, uint32_t msr, uint64_t *value)
+{
+    *value = 0;
+    return (void)w, (void)msr, true;
+}
+bool clock_wrmsr(struct vcpu *w, uint32_t msr, uint64_t value)
+{
+    return (void)w, (void)msr, (void)value, true;
+}
 void token_pause(struct vcpu *w) { (void)w; }
 void token_halt(struct vcpu *w) { (void)w; }
 void host_apic_pmi(struct vcpu *w, bool mask) { (void)w, (void)mask; }

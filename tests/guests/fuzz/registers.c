@@ -6,6 +6,7 @@
 #include "kernel/base/rdpmc.h"
 #include "kernel/base/boot_info.h"
 #include "pmu/virt/machine.h"
+#include "pmu/virt/msr_table.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
 #include "tests/guests/fuzz/fuzz.h"
@@ -65,8 +66,9 @@ static void write_some(unsigned n)
     uint64_t value, again;
     while (n--) {
         uint32_t msr = some_msr();
-        bool there = count_owns(msr) && count_rdmsr(v, msr, &value);
-        if (!count_owns(msr) || !count_wrmsr(v, msr, some_value()))
+        const struct msr_row *row = msr_find(msr);
+        bool ours = row && row->write == count_wrmsr, there = ours && count_rdmsr(v, msr, &value);
+        if (!ours || !count_wrmsr(v, msr, some_value()))
             continue;
         FUZZ_CHECK(count_rdmsr(v, msr, &again));
         FUZZ_CHECK(there);
