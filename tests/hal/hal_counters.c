@@ -373,3 +373,22 @@ TEST(hal_counters, selectors, "the selectors that are accepted are those that RD
     CHECK(!hal_counter_selector(UINT64_C(1) << 32, &mask, &uneven));
     CHECK(!hal_counter_selector(0x80000000, &mask, &uneven));
 }
+
+static void check_lent(void *wrong)
+{
+    if (pmu_this_cpu()->lent != pmu_here()->counters)
+        __atomic_fetch_add((unsigned *)wrong, 1, __ATOMIC_RELAXED);
+}
+
+TEST(hal_counters, lent,
+     "who has everything is lent the counters that each processor has, and no others [HC-01]")
+{
+    HANDLE all;
+    unsigned wrong = 0;
+    SKIP_WITHOUT_PMU();
+    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
+    CHECK_STATUS(hal_counters_lend(all), STATUS_SUCCESS);
+    smp_call(SMP_ALL, check_lent, &wrong);
+    CHECK_EQ(wrong, 0);
+    CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
+}

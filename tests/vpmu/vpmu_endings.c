@@ -104,7 +104,7 @@ static struct outcome run(unsigned mode, enum pmu_event event, uint64_t before,
     return (struct outcome){ pmu_read(ctrs[0]), lab_caught.rip, lab_caught.pmis };
 }
 
-static uint64_t compare(enum pmu_event event, uint64_t before, const struct ending *e)
+static uint64_t compare_modes(enum pmu_event event, uint64_t before, const struct ending *e)
 {
     struct outcome first = { 0 };
     for (unsigned mode = FREE; mode < MODES; mode++) {
@@ -124,9 +124,9 @@ static uint64_t compare(enum pmu_event event, uint64_t before, const struct endi
 static void each_ending(enum pmu_event event)
 {
     for (const struct ending *e = endings; e < endings + ARRAY_SIZE(endings); e++) {
-        uint64_t all = compare(event, 0, e);
+        uint64_t all = compare_modes(event, 0, e);
         for (uint64_t n = test_long() ? 1 : all / 2; n < all; n += test_long() ? 1 : all)
-            compare(event, n, e);
+            compare_modes(event, n, e);
     }
 }
 
@@ -141,7 +141,7 @@ static bool is_disturbed(void)
     return disturbed;
 }
 
-static bool choose_counters(enum pmu_event event)
+static bool choose_pair(enum pmu_event event)
 {
     uint64_t able = pmu_counters_for(pmu_here(), event) & PMU_ANY_GP & pmu_here()->counters;
     uint64_t other = pmu_counters_for(pmu_here(), PMU_BRANCHES) & PMU_ANY_GP & pmu_here()->counters;
@@ -158,7 +158,7 @@ static void all_endings(unsigned unused)
     lab_set_gate(VECTOR_PF, endings_fault);
     lab_set_gate(VECTOR_GP, endings_fault);
     for (unsigned i = 0; i < ARRAY_SIZE(events); i++)
-        if (choose_counters(events[i]))
+        if (choose_pair(events[i]))
             each_ending(events[i]);
     lab_release();
 }

@@ -50,7 +50,6 @@ VPMU_TEST(vpmu_quirks, left,
     check_left(!vpmu_quirk("leftone") || pmu_here() == pmu_of(0));
 }
 
-/* The kernel takes the first CPU, which also was the first of its kind, as its kind's others are. */
 VPMU_TEST(vpmu_quirks, leftone, "what firmware left on the first CPU alone is of its kind alone")
 {
     if (!vpmu_quirk("leftone"))
