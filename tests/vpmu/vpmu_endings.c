@@ -22,7 +22,7 @@ static uint8_t *behind; /* LENGTH / 2 bytes before what is not mapped */
 
 static uint8_t *string(unsigned n) { return pages[n] + PAGE_SIZE - LENGTH / 2; }
 
-/* From the first string to the second, or to what faults half way. */
+/* From the first string to the third, or to what faults half way; the second is compared. */
 #define ENDING(name, to_at, value, code)                                                           \
     static void name(uint64_t n)                                                                   \
     {                                                                                              \
@@ -34,9 +34,9 @@ static uint8_t *string(unsigned n) { return pages[n] + PAGE_SIZE - LENGTH / 2; }
                      :                                                                             \
                      : "memory", "cc", "rdx");                                                     \
     }
-ENDING(by_count, string(1), 0, "rep movsb")
-ENDING(words_down, string(1) + LENGTH, 0, "std\nrep stosw")
-ENDING(by_nothing, string(1), 0, "xor %%ecx,%%ecx\nrep stosb")
+ENDING(by_count, string(2), 0, "rep movsb")
+ENDING(words_down, string(2) + LENGTH, 0, "std\nrep stosw")
+ENDING(by_nothing, string(2), 0, "xor %%ecx,%%ecx\nrep stosb")
 ENDING(by_difference, string(1), 0, "repe cmpsb")
 ENDING(by_find, string(1), 1, "repne scasb")
 ENDING(to_the_end, string(1), 2, "repne scasb")
