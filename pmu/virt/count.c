@@ -25,10 +25,10 @@ static void add_events(struct vcpu *v, unsigned counter, uint64_t n)
     c->value &= mask;
 }
 
-/* Instructions of this CPU in its current tick of `per` instructions, such as a cycle. */
+/* Instructions and iterations of this CPU in its current tick of `per`, such as a cycle. */
 static uint64_t in_tick(const struct vcpu *v, uint64_t per)
 {
-    return (v->retired[0] + v->retired[1]) % per;
+    return (v->retired[0] + v->retired[1] + v->iterations) % per;
 }
 
 /* How many ticks of `per` instructions end within the next n. */
@@ -129,6 +129,7 @@ void count_iterations(struct vcpu *v, bool user, uint64_t n)
         if (counter_runs(c, user) && in_iteration(v, c))
             add_events(v, i, occurrences(v, c, n, 0));
     }
+    v->iterations += n;
 }
 
 void count_one(struct vcpu *v, bool user, uint32_t effects)

@@ -4,7 +4,8 @@
  *   +1.0  of this CPU since start: EAX RDPMCs, EBX reads, ECX writes of PMU MSRs, EDX PMIs sent
  *   +1.1  EAX exits, EBX steps, ECX alarms, EDX times that the CPU passed the token on
  *   +1.2  instructions really retired: EBX:EAX in ring 0, EDX:ECX in ring 3
- *   +1.3  EAX 1: no instruction clock, it steps what is counted
+ *   +1.3  EAX 1: no instruction clock, it steps what is counted; EDX:ECX iterations of string
+ *         instructions that +1.2 does not have
  *   +2    EAX to EDX: the model's name
  *   +3.n  quirk n: EAX 1 if it is on; EBX ECX EDX its name; all 0 after the last
  *   +4.n  its values: EBX:EAX, EDX:ECX
@@ -37,7 +38,7 @@ static void statistics_leaf(const struct vcpu *v, uint32_t subleaf, uint32_t r[4
         { (uint32_t)s->exits, (uint32_t)s->steps, (uint32_t)s->alarms, (uint32_t)s->passes },
         { (uint32_t)v->retired[0], (uint32_t)(v->retired[0] >> 32), (uint32_t)v->retired[1],
           (uint32_t)(v->retired[1] >> 32) },
-        { virt_step },
+        { virt_step, 0, (uint32_t)v->iterations, (uint32_t)(v->iterations >> 32) },
     };
     if (subleaf < ARRAY_SIZE(words))
         memcpy(r, words[subleaf], sizeof *words);

@@ -39,6 +39,7 @@ struct vcpu {
     unsigned number;
     uint32_t host_apic_id;
     uint64_t retired[2]; /* kernel, user; while something counts or several CPUs run */
+    uint64_t iterations; /* of string instructions beyond these, which take as long */
     uint64_t random;     /* the state of virt_random() */
     struct {
         uint32_t seen; /* of stack.nmis */

@@ -246,3 +246,22 @@ TEST(hal_counters, free_of_one_processor,
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
     free_and_check(all);
 }
+
+static void check_lent(void *wrong)
+{
+    if (pmu_this_cpu()->lent != pmu_here()->counters)
+        __atomic_fetch_add((unsigned *)wrong, 1, __ATOMIC_RELAXED);
+}
+
+TEST(hal_counters, lent,
+     "who has everything is lent the counters that each processor has, and no others [HC-01]")
+{
+    HANDLE all;
+    unsigned wrong = 0;
+    SKIP_WITHOUT_PMU();
+    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
+    CHECK_STATUS(hal_counters_lend(all), STATUS_SUCCESS);
+    smp_call(SMP_ALL, check_lent, &wrong);
+    CHECK_EQ(wrong, 0);
+    CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
+}

@@ -242,6 +242,35 @@ TEST(hal_overflow, after_free,
     release_owner(other);
 }
 
+#define END_MOST                                                                                   \
+    40u /* instructions: from where the counters resume to where the interrupt returns */
+
+static void once_more(ULONGLONG bits, HANDLE handle)
+{
+    first_handler(bits, handle);
+    seen[0].rearm = 0;
+}
+
+TEST(hal_overflow, at_the_end,
+     "an overflow in the last instructions of the interrupt that re-armed its counter interrupts, "
+     "too [HC-36]")
+{
+    SKIP_WITHOUT_INSTRUCTIONS();
+    uint64_t lowest = common_instructions();
+    lowest &= -lowest;
+    HANDLE handle = own_counters(cpu_set_one(0), lowest, once_more);
+    for (unsigned n = 1; n <= END_MOST; n++) {
+        forget_seen();
+        seen[0].rearm = n;
+        overflow_on(0, lowest);
+        wait_for_overflows(0, 2);
+        if (!CHECK_EQ(calls(0), 2))
+            test_note("the counter was to overflow after %u instructions", n);
+        smp_call(cpu_set_one(0), clear_here, &lowest);
+    }
+    release_owner(handle);
+}
+
 TEST(hal_overflow, none_after_free,
      "a handler that re-arms its counters is called again and again on every processor, and not "
      "after the free has returned [HC-36 HC-41]")

@@ -57,6 +57,14 @@ static uint64_t across_loop(PMC_HANDLE set, uint64_t loops)
     return after - before;
 }
 
+/* No other processor's counter is said to count for it. */
+static void check_told(unsigned cpu, const struct _HAL_PMC_COUNTERS *set)
+{
+    for (unsigned other = 0; other < cpu_count; other++)
+        CHECK_EQ(hal_pmc_source(set->counters[0].ctr, other),
+                 other == cpu ? (uint64_t)SOURCE : (uint64_t)ProfileTime);
+}
+
 TEST(hal_pmc_sets, exact,
      "on each processor the values of a set differ by exactly the instructions between two reads "
      "[ET-54]")
@@ -65,6 +73,7 @@ TEST(hal_pmc_sets, exact,
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         PMC_HANDLE set = set_of_instructions(cpu);
         REQUIRE(set != NULL);
+        check_told(cpu, set);
         test_run_on(cpu);
         across_loop(set, LOOPS);
         uint64_t few = across_loop(set, LOOPS), more = across_loop(set, 3 * LOOPS);

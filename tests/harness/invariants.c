@@ -56,9 +56,13 @@ static uint64_t read_status(void)
     return msr_or_0(pmu_here()->msr.global_status) & (pmu_here()->counters | FROZEN);
 }
 
+/* Each access leaves a virtual machine: where one register enables all, the first alone, unless
+ * there is time. */
 static uint64_t enabled_here(void)
 {
     uint64_t enabled = 0, counters = pmu_here()->counters & ~pmu_here()->left_running;
+    if (pmu_here()->msr.global_control && !test_long())
+        counters &= -counters | ~PMU_ANY_GP;
     uint64_t fixed = msr_or_0(pmu_here()->msr.fixed_control);
     for_each_bit(ctr, counters) {
         bool on = ctr < PMU_FIXED ? rdmsr(pmu_select_msr(pmu_here(), ctr)) & PMU_ENABLE

@@ -58,6 +58,14 @@ uint64_t vpmu_retired(void)
     return (uint64_t)r.ebx << 32 | r.eax;
 }
 
+uint64_t vpmu_worked(void)
+{
+    struct cpuid iterations = cpuid(vpmu_leaf(1), 3), retired = cpuid(vpmu_leaf(1), 2);
+    return ((uint64_t)iterations.edx << 32 | iterations.ecx) +
+           ((uint64_t)retired.edx << 32 | retired.ecx) +
+           ((uint64_t)retired.ebx << 32 | retired.eax);
+}
+
 /* The names are read once: each CPUID leaves the guest. */
 #define QUIRKS_MAX 64u
 static char names[QUIRKS_MAX][13]; /* "": off */

@@ -29,6 +29,9 @@ unsigned vpmu_counter(void);
 struct vpmu_accesses vpmu_accesses(void);
 /* Instructions that this CPU retired in ring 0 since start, whether or not a counter counts. */
 uint64_t vpmu_retired(void);
+/* In both rings, with the iterations of string instructions: a cycle ends where a multiple of the
+ * quirk ipc does. While something counts. */
+uint64_t vpmu_worked(void);
 /* A million instructions one by one, and the ticks meanwhile, outlast what a test may take. */
 #define SKIP_IF_STEPPED()                                                                          \
     do {                                                                                           \

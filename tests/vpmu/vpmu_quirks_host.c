@@ -38,6 +38,8 @@ VPMU_TEST(vpmu_quirks, contend, "no more counters count than the quirk gives, el
     CHECK_EQ(counted, k && k < all ? k : all);
 }
 
+enum { INTEL_STATUS_SET = 0x391, AMD_STATUS_SET = 0xc0000303 };
+
 static void check_left(bool here)
 {
     uint64_t left = here ? vpmu_quirk("left") : 0;
@@ -53,7 +55,6 @@ VPMU_TEST(vpmu_quirks, left,
     check_left(!vpmu_quirk("leftone") || pmu_here() == pmu_of(0));
 }
 
-/* The kernel takes the first CPU, once the first of its kind, as its kind's others are. */
 VPMU_TEST(vpmu_quirks, leftone, "what firmware left on the first CPU alone is of its kind alone")
 {
     if (!vpmu_quirk("leftone"))
@@ -62,12 +63,14 @@ VPMU_TEST(vpmu_quirks, leftone, "what firmware left on the first CPU alone is of
 }
 
 VPMU_TEST(vpmu_quirks, frozen,
-          "counters count, and no status of a freeze is set, where firmware left that")
+          "counters count, and no status of a freeze is set, where firmware left that [VP-75]")
 {
     const uint32_t status = pmu_here()->msr.global_status;
     const unsigned ctr = vpmu_counter();
     if (!status)
         SKIP("no register of overflow status");
+    wrmsr_fault(lab_is_intel() ? INTEL_STATUS_SET : AMD_STATUS_SET, 3ul << 58);
+    pmu_reset();
     CHECK_EQ(lab_rdmsr(status) >> 58 & 3, 0);
     CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, 100) > 0);
 }
