@@ -2,6 +2,7 @@
 /* Regions are a sorted array; the page tables show which of their pages are committed. NT: a
  * page is allocated when it is committed, not when it is touched. PASSIVE_LEVEL, under the mutex
  * of the process's memory. */
+#include "kernel/base/refuse.h"
 #include "kernel/ke/memory.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/process.h"
@@ -80,7 +81,8 @@ static bool grow_array(struct memory *m)
 
 static bool insert(struct memory *m, unsigned at, struct region region)
 {
-    if ((m->count + 1) * sizeof region > m->pages * (size_t)PAGE_SIZE && !grow_array(m))
+    if (refuse() ||
+        ((m->count + 1) * sizeof region > m->pages * (size_t)PAGE_SIZE && !grow_array(m)))
         return false;
     for (unsigned i = m->count++; i > at; i--)
         m->regions[i] = m->regions[i - 1];
