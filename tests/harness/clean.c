@@ -319,7 +319,8 @@ bool clean_unchanged(const uint64_t *before_it, bool pages_too)
     }
     for (unsigned i = 0; i < n; i++)
         if (found[i] != before_it[i])
-            print("# %s: %ld more than before\n", kinds[i].name, (int64_t)(found[i] - before_it[i]));
+            print("# %s: %ld more than before\n", kinds[i].name,
+                  (int64_t)(found[i] - before_it[i]));
     return !memcmp(found, before_it, n * sizeof found[0]);
 }
 
