@@ -91,7 +91,7 @@ static void check_others(const struct refusal_row *row, const struct process *pr
     for (unsigned i = 0; i < REFUSED_OTHERS && row->others[i].call; i++) {
         refuse_made = REFUSE_MARK;
         CHECK_STATUS(row->others[i].call(), row->others[i].status);
-        CHECK(refuse_made == (row->clears ? NULL : REFUSE_MARK));
+        CHECK(refuse_made == REFUSE_MARK || (row->clears && !refuse_made));
         refuse_made = made;
         check_as(process, &before);
         if (row->use)
