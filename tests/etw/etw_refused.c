@@ -266,6 +266,6 @@ TEST(etw_refused, branches,
      "without the processor's list of branches a session is refused it, and has its events")
 {
     if (!hal_branches_can(0))
-        SKIP("no list of last branches");
+        SKIP("no last-branch records");
     refuse_each(branches, ARRAY_SIZE(branches));
 }

@@ -198,7 +198,7 @@ TEST(hal_refused, counters,
 {
     SKIP_WITHOUT_SOURCE();
     if (bit_count(common_counters()) < 2)
-        SKIP("needs two counters");
+        SKIP("this needs two counters");
     refuse_each(counters, ARRAY_SIZE(counters));
 }
 
@@ -268,6 +268,6 @@ TEST(hal_refused, handler,
 {
     SKIP_WITHOUT_SOURCE();
     if (bit_count(common_counters()) < 2 || hal_pmi_is_nmi())
-        SKIP("needs two counters, and interrupts that are no NMIs");
+        SKIP("this needs two counters, and interrupts that are no NMIs");
     refuse_each(handlers, ARRAY_SIZE(handlers));
 }

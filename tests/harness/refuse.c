@@ -102,7 +102,10 @@ static void check_others(const struct refusal_row *row, const struct process *pr
 static void check_refused(const struct refusal_row *row, const struct process *process,
                           const struct found *before, NTSTATUS status)
 {
-    CHECK_STATUS(status, status == row->may[1] ? row->may[1] : row->may[0]);
+    unsigned i = 0;
+    while (i < ARRAY_SIZE(row->may) - 1 && status != row->may[i] && row->may[i + 1])
+        i++;
+    CHECK_STATUS(status, row->may[i]);
     CHECK(NT_SUCCESS(status) || refuse_made == (row->clears ? NULL : REFUSE_MARK));
     if (NT_SUCCESS(status))
         row->undo();

@@ -18,7 +18,7 @@ struct refusal_row {
     const char *name;
     NTSTATUS (*call)(void);
     void (*undo)(void); /* what a call that succeeded has made */
-    NTSTATUS may[2];    /* the statuses for want of something */
+    NTSTATUS may[3];    /* the statuses for want of something; success: it did without */
     unsigned least;     /* so many claims it has */
     bool in_process;    /* the caller is taken for a thread of a process of its own */
     bool clears;        /* a call that fails writes NULL, else nothing */
