@@ -5,6 +5,7 @@
  * volume 3, "Filtering of Last Branch Records". */
 #include "hal/branch_owner.h"
 #include "kernel/base/assert.h"
+#include "kernel/base/refuse.h"
 #include "pmu/branches.h"
 
 _Static_assert(HAL_BRANCHES_FILTER == (1u << PMU_HIDE_COUNT) - 1, "the bits of the filter");
@@ -29,7 +30,10 @@ bool hal_branches_can(uint32_t hidden)
     return true;
 }
 
-bool hal_branches_claim(void) { return !__atomic_exchange_n(&claimed, true, __ATOMIC_ACQ_REL); }
+bool hal_branches_claim(void)
+{
+    return !refuse() && !__atomic_exchange_n(&claimed, true, __ATOMIC_ACQ_REL);
+}
 
 void hal_branches_release(void)
 {

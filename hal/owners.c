@@ -19,6 +19,7 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
+#include "kernel/base/refuse.h"
 #include "pmu/pmu.h"
 
 #define OWNERS_MAX HAL_OWNERS_MAX
@@ -166,7 +167,7 @@ static NTSTATUS take_counters(const char *name, const struct request *request, P
 {
     const struct owner *owner = NULL;
     KIRQL irql = lock_acquire(&counters_lock);
-    if (is_free(request))
+    if (is_free(request) && !refuse())
         owner = add_owner(name, request);
     *handle = owner ? owner->handle : NULL;
     lock_release(&counters_lock, irql);

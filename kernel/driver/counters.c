@@ -79,8 +79,11 @@ NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG 
         size_t size = offsetof(PHYSICAL_COUNTER_RESOURCE_LIST, Descriptors) +
                       ResourceList->Count * sizeof ResourceList->Descriptors[0];
         list = pool_allocate(size);
-        if (!list)
+        if (!list) {
+            if (CounterSetHandle)
+                *CounterSetHandle = NULL;
             return STATUS_INSUFFICIENT_RESOURCES;
+        }
         memcpy(list, ResourceList, size);
         handler = replace_handler(list);
     }
@@ -132,10 +135,10 @@ static NTAPI NTSTATUS query_system_information(HAL_QUERY_INFORMATION_CLASS class
 static NTSTATUS set_handler(ULONG size, const PVOID *buffer)
 {
     PMIHANDLER ours = call_interrupt_handler;
-    if (size == sizeof ours && *buffer && !hal_pmi_has_driver())
+    if (size >= sizeof ours && *buffer && !hal_pmi_has_driver())
         interrupt_handler = (pmi_handler)*buffer;
     return HalSetSystemInformation(HalProfileSourceInterruptHandler, size,
-                                   size == sizeof ours && *buffer ? &ours : (PVOID)buffer);
+                                   size >= sizeof ours && *buffer ? &ours : (PVOID)buffer);
 }
 
 static NTAPI NTSTATUS set_system_information(HAL_SET_INFORMATION_CLASS class, ULONG size,

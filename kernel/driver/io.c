@@ -11,14 +11,26 @@
 
 /* --- Files. --- */
 
-static NTSTATUS send_simple(struct file *file, UCHAR major)
+/* The requests at the end are there from the beginning: an end cannot be refused. */
+static NTSTATUS send_create(struct file *file)
 {
-    struct request *r = request_make(file, major);
-    if (!r)
-        return STATUS_INSUFFICIENT_RESOURCES;
-    NTSTATUS status = request_send(r).Status;
-    request_free(r);
+    struct request *r = request_make(file, IRP_MJ_CREATE);
+    NTSTATUS status = STATUS_INSUFFICIENT_RESOURCES;
+    file->cleanup = request_make(file, IRP_MJ_CLEANUP);
+    file->close = request_make(file, IRP_MJ_CLOSE);
+    if (r && file->cleanup && file->close)
+        status = request_send(r).Status;
+    if (r)
+        request_free(r);
     return status;
+}
+
+static void send_end(struct request *r, bool send)
+{
+    if (r && send)
+        request_send(r);
+    if (r)
+        request_free(r);
 }
 
 /* NT: cleanup comes with the last handle, close with the last reference; here both with the latter.
@@ -26,12 +38,10 @@ static NTSTATUS send_simple(struct file *file, UCHAR major)
 static void destroy_file(struct object *object)
 {
     struct file *file = CONTAINING_RECORD(object, struct file, object);
-    if (file->opened) {
-        if (file->file.DeviceObject->DriverObject->MajorFunction[IRP_MJ_CLEANUP] !=
-            driver_default_dispatch)
-            send_simple(file, IRP_MJ_CLEANUP);
-        send_simple(file, IRP_MJ_CLOSE);
-    }
+    send_end(file->cleanup,
+             file->opened && file->file.DeviceObject->DriverObject->MajorFunction[IRP_MJ_CLEANUP] !=
+                                 driver_default_dispatch);
+    send_end(file->close, file->opened);
     device_close(file->file.DeviceObject);
     if (file->file.FileName.Buffer)
         pool_free(file->file.FileName.Buffer);
@@ -97,7 +107,7 @@ static struct file *open_file(const UNICODE_STRING *name, NTSTATUS *status)
         *status = STATUS_INSUFFICIENT_RESOURCES;
         return NULL;
     }
-    *status = send_simple(file, IRP_MJ_CREATE);
+    *status = send_create(file);
     file->opened = NT_SUCCESS(*status);
     if (file->opened)
         return file;

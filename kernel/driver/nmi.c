@@ -6,6 +6,7 @@
 #include "kernel/base/upcalls.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
+#include "kernel/base/refuse.h"
 #include "kernel/base/x86.h"
 #include "kernel/driver/driver.h"
 #include "kernel/trap.h"
@@ -45,7 +46,7 @@ static bool call_nmi_callbacks(void)
 /* A handle; NULL: there are too many. */
 PVOID KeRegisterNmiCallback(nmi_routine CallbackRoutine, PVOID Context)
 {
-    unsigned i = 0;
+    unsigned i = refuse() ? NMI_CALLBACKS : 0;
     KIRQL irql = lock_acquire(&nmi_lock);
     while (i < NMI_CALLBACKS && slots[i].routine)
         i++;

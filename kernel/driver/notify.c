@@ -7,6 +7,7 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
+#include "kernel/base/refuse.h"
 #include "kernel/driver/driver.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
@@ -68,7 +69,7 @@ static notify_routine *find_slot(struct kind *kind, notify_routine routine)
 static bool add_routine(struct kind *kind, notify_routine routine)
 {
     KIRQL irql = lock_acquire(&notify_lock);
-    notify_routine *slot = find_slot(kind, NULL);
+    notify_routine *slot = refuse() ? NULL : find_slot(kind, NULL);
     if (slot)
         __atomic_store_n(slot, routine, __ATOMIC_RELEASE);
     lock_release(&notify_lock, irql);

@@ -7,6 +7,7 @@
 #include "kernel/base/list.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
+#include "kernel/base/refuse.h"
 #include "kernel/base/string.h"
 #include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"
@@ -130,7 +131,7 @@ static void *allocate_block(uint64_t where, uint64_t size, uint32_t tag)
     uint32_t class = 0;
     while (class < CLASSES && size + GUARD_LEAST > (SMALLEST << class) - sizeof(struct block))
         class ++;
-    if (size > size + GUARD_LEAST)
+    if (size > size + GUARD_LEAST || refuse())
         return NULL;
     KIRQL irql = lock_acquire(&pool_lock);
     struct block *b = class < CLASSES ? take_small(class) : take_pages(size + GUARD_LEAST);

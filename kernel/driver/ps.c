@@ -9,6 +9,7 @@
 #include "kernel/driver/pool.h"
 #include "kernel/driver/request.h"
 #include "kernel/ke/process.h"
+#include "kernel/ke/suspend.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
@@ -40,6 +41,8 @@ static void begin_driver_thread(void *argument)
     struct start s = *(struct start *)argument;
     struct driver_call call;
     pool_free(argument);
+    if (!s.routine) /* its creator got no handle */
+        return;
     driver_enter(&call, s.routine);
     s.routine(s.context);
     driver_leave(&call);
@@ -56,13 +59,16 @@ NTSTATUS PsCreateSystemThread(PHANDLE ThreadHandle, ULONG DesiredAccess, PVOID O
     if (!start)
         return STATUS_INSUFFICIENT_RESOURCES;
     *start = (struct start){ StartRoutine, StartContext };
-    struct thread *thread = thread_create_system(driver ? driver->name : "driver",
-                                                 begin_driver_thread, start, cpu_all());
+    struct thread *thread =
+        thread_create_suspended(driver ? driver->name : "driver", begin_driver_thread, start);
     if (!thread) {
         pool_free(start);
         return STATUS_INSUFFICIENT_RESOURCES;
     }
     NTSTATUS status = handle_create(&thread->object, THREAD_ALL_ACCESS, ThreadHandle);
+    if (!NT_SUCCESS(status))
+        start->routine = NULL;
+    thread_resume(thread);
     object_release(&thread->object);
     return status;
 }

@@ -29,7 +29,6 @@ struct request *request_make(struct file *file, UCHAR major)
                            .stack = { .MajorFunction = major,
                                       .DeviceObject = file->file.DeviceObject,
                                       .FileObject = &file->file } };
-    r->irp.Tail.Overlay.Thread = &me->object.header;
     r->irp.Tail.Overlay.CurrentStackLocation = &r->stack;
     r->irp.Tail.Overlay.OriginalFileObject = &file->file;
     KeInitializeEvent(&r->done, NotificationEvent, FALSE);
@@ -96,6 +95,7 @@ IO_STATUS_BLOCK request_send(struct request *request)
     PDEVICE_OBJECT device = request->stack.DeviceObject;
     PDRIVER_DISPATCH dispatch = device->DriverObject->MajorFunction[request->stack.MajorFunction];
     struct driver_call call;
+    request->irp.Tail.Overlay.Thread = &thread_current()->object.header;
     driver_enter(&call, dispatch);
     NTSTATUS status = dispatch(device, &request->irp);
     driver_leave(&call);

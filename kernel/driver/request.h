@@ -8,7 +8,8 @@
 struct file {
     struct object object;
     FILE_OBJECT file;
-    bool opened; /* the driver knows it */
+    struct request *cleanup, *close; /* for its end */
+    bool opened;                     /* the driver knows it */
 };
 
 struct request {

@@ -88,6 +88,8 @@ NTSTATUS etw_pmc_set_sources(struct etw_logger *logger, const ULONG *sources, UL
         status = HalAllocatePmcCounterSet(cpu, pmc->Source, count, &pmc->ProcessorCtrs[cpu]);
     if (!NT_SUCCESS(status)) {
         free_sets(pmc);
+        if (!pmc->HookIdCount)
+            etw_pmc_free(logger);
         return status;
     }
     pmc->CountersCount = count;

@@ -9,6 +9,7 @@
 #include "kernel/base/upcalls.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
+#include "kernel/base/refuse.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/caller.h"
 #include "kernel/etw/etw_lbr.h"
@@ -168,7 +169,7 @@ NTSTATUS etw_start(const char *name, const WMI_LOGGER_INFORMATION *info,
     if (etw_find_name(name))
         return STATUS_OBJECT_NAME_COLLISION;
     unsigned slot = free_slot(kernel);
-    if (slot == ETW_LOGGERS)
+    if (slot == ETW_LOGGERS || refuse())
         return STATUS_INSUFFICIENT_RESOURCES;
     struct etw_logger *logger = phys_alloc(1);
     if (!logger)

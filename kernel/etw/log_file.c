@@ -2,6 +2,7 @@
 /* Sessions with a log file. There are no files here: the host, if it listens, makes the .etl of
  * what stream.c sends. All that is known when the session stops stands at the stream's end. */
 #include "kernel/base/print.h"
+#include "kernel/base/refuse.h"
 #include "kernel/base/upcalls.h"
 #include "kernel/etw/etw_session.h"
 #include "hal/sources.h"
@@ -57,7 +58,7 @@ NTSTATUS log_file_start(struct etw_logger *logger, const char *path,
     _Static_assert(sizeof(struct trace_stream) <= PAGE_SIZE, "one page");
     while (slot < STREAM_FILES && files[slot])
         slot++;
-    if (slot == STREAM_FILES)
+    if (slot == STREAM_FILES || refuse())
         return STATUS_NO_MEMORY;
     struct trace_stream *s = phys_alloc(1);
     if (!s)

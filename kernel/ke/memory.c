@@ -2,6 +2,7 @@
 /* Regions are a sorted array; the page tables show which of their pages are committed. NT: a
  * page is allocated when it is committed, not when it is touched. PASSIVE_LEVEL, under the mutex
  * of the process's memory. */
+#include "kernel/base/refuse.h"
 #include "kernel/ke/memory.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/process.h"
@@ -80,7 +81,8 @@ static bool grow_array(struct memory *m)
 
 static bool insert(struct memory *m, unsigned at, struct region region)
 {
-    if ((m->count + 1) * sizeof region > m->pages * (size_t)PAGE_SIZE && !grow_array(m))
+    if (refuse() ||
+        ((m->count + 1) * sizeof region > m->pages * (size_t)PAGE_SIZE && !grow_array(m)))
         return false;
     for (unsigned i = m->count++; i > at; i--)
         m->regions[i] = m->regions[i - 1];
@@ -138,9 +140,11 @@ NTSTATUS memory_reserve(struct process *process, uint64_t *base, uint64_t size,
 
 /* --- Pages. --- */
 
+static void *take_page(void) { return phys_free_pages() > SPARE_PAGES ? phys_alloc(1) : NULL; }
+
 static bool commit_page(struct process *process, uint64_t address, uint64_t flags)
 {
-    void *page = phys_free_pages() > SPARE_PAGES ? phys_alloc(1) : NULL;
+    void *page = take_page();
     if (!page)
         return false;
     if (vm_put(process->pml4, address, virt_to_phys(page) | flags | PTE_USER))
@@ -149,15 +153,46 @@ static bool commit_page(struct process *process, uint64_t address, uint64_t flag
     return false;
 }
 
+/* What is needed to commit the rest of a range: tables, and pages, each with the address of the next
+ * one. False: there is not all of it; the pages that there are go to *pages. */
+static bool prepare_pages(struct process *process, uint64_t from, uint64_t end, void ***pages)
+{
+    for (; from < end; from += PAGE_SIZE) {
+        if (vm_raw(process->pml4, from))
+            continue;
+        void **page = vm_put(process->pml4, from, 0) ? take_page() : NULL;
+        if (!page)
+            return false;
+        *page = *pages;
+        *pages = page;
+    }
+    return true;
+}
+
+static void **next_page(void **page)
+{
+    void **next = *page;
+    *page = NULL;
+    return next;
+}
+
 NTSTATUS memory_commit_locked(struct process *process, uint64_t from, uint64_t end, uint64_t flags)
 {
+    void **pages = NULL;
     size_t available = phys_free_pages();
     if (available <= SPARE_PAGES || (end - from) / PAGE_SIZE > available - SPARE_PAGES)
         return STATUS_NO_MEMORY;
-    for (; from < end; from += PAGE_SIZE)
-        if (!vm_raw(process->pml4, from) && !commit_page(process, from, flags))
-            return STATUS_NO_MEMORY;
-    return STATUS_SUCCESS;
+    const bool all = prepare_pages(process, from, end, &pages);
+    for (void **page; (page = pages) != NULL; from += PAGE_SIZE) {
+        while (all && vm_raw(process->pml4, from))
+            from += PAGE_SIZE;
+        pages = next_page(page);
+        if (all)
+            vm_put(process->pml4, from, virt_to_phys(page) | flags | PTE_USER);
+        else
+            phys_free(page, 1);
+    }
+    return all ? STATUS_SUCCESS : STATUS_NO_MEMORY;
 }
 
 /* Unmaps the pages on every CPU before it frees them. */

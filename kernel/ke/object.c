@@ -5,6 +5,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
+#include "kernel/base/refuse.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
@@ -79,7 +80,7 @@ NTSTATUS handle_create(struct object *object, ACCESS_MASK access, HANDLE *handle
 {
     uint64_t index;
     KIRQL irql = lock_acquire(&handle_lock);
-    struct handle_entry *entry = free_entry(table(), &index);
+    struct handle_entry *entry = refuse() ? NULL : free_entry(table(), &index);
     if (entry) {
         table()->taken = index + 1;
         object_hold(object);

@@ -2,6 +2,7 @@
 /* Suspending, and user APCs. The dispatcher lock guards counts and queues. */
 #include "kernel/ke/suspend.h"
 #include "kernel/base/irql.h"
+#include "kernel/base/refuse.h"
 #include "kernel/base/string.h"
 #include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
@@ -113,7 +114,7 @@ _Static_assert(offsetof(struct apc_frame, rip) == 0x4d0 && sizeof(struct apc_fra
 static bool put_apc(struct thread *thread, const struct apc *apc, bool timed)
 {
     struct apc_queue *q = thread->apcs;
-    if (thread->apc_count == THREAD_APCS)
+    if (thread->apc_count == THREAD_APCS || refuse())
         return false;
     unsigned at = (q->first + thread->apc_count++) % THREAD_APCS;
     q->apcs[at] = *apc;

@@ -158,7 +158,7 @@ uint64_t thread_create_idle(struct cpu *cpu)
 static bool possible(struct cpu_set affinity) { return cpu_set_meet(affinity, cpu_all()); }
 
 static struct thread *create(const char *name, void (*start)(void *), void *argument,
-                             struct cpu_set affinity, bool fpu)
+                             struct cpu_set affinity, bool fpu, bool suspended)
 {
     struct thread *thread = possible(affinity) ? allocate(name) : NULL;
     if (!thread)
@@ -167,19 +167,24 @@ static struct thread *create(const char *name, void (*start)(void *), void *argu
     thread->argument = argument;
     if (fpu)
         init_fpu(thread);
-    return run_thread(thread, affinity, false);
+    return run_thread(thread, affinity, suspended);
 }
 
 struct thread *thread_create(const char *name, void (*start)(void *), void *argument,
                              struct cpu_set affinity)
 {
-    return create(name, start, argument, affinity, false);
+    return create(name, start, argument, affinity, false, false);
 }
 
 struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument,
                                     struct cpu_set affinity)
 {
-    return create(name, start, argument, affinity, true);
+    return create(name, start, argument, affinity, true, false);
+}
+
+struct thread *thread_create_suspended(const char *name, void (*start)(void *), void *argument)
+{
+    return create(name, start, argument, cpu_all(), true, true);
 }
 
 void thread_use_fpu(void)

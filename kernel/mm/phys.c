@@ -7,6 +7,7 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/sanitize/kasan.h"
 #include "kernel/base/lock.h"
+#include "kernel/base/refuse.h"
 #include "kernel/base/string.h"
 #include "kernel/mm/vm.h"
 
@@ -135,8 +136,9 @@ static size_t find_run(unsigned count)
 
 void *phys_alloc(unsigned count)
 {
+    const bool refused = refuse();
     KIRQL irql = lock_acquire(&phys_lock);
-    size_t first = free_count >= count ? find_run(count) : frames;
+    size_t first = !refused && free_count >= count ? find_run(count) : frames;
     if (first < frames) {
         for (unsigned i = 0; i < count; i++)
             users[first + i] = 1;

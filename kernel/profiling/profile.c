@@ -15,6 +15,7 @@
 #include "hal/profile_interrupt.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
+#include "kernel/base/refuse.h"
 #include "kernel/base/vectors.h"
 #include "kernel/ke/etw.h"
 #include "kernel/ke/mutex.h"
@@ -109,7 +110,7 @@ static NTSTATUS start(struct profile *p)
 {
     if (p->started)
         return STATUS_PROFILING_NOT_STOPPED;
-    if (started_count == PROFILES_STARTED_MAX)
+    if (started_count == PROFILES_STARTED_MAX || refuse())
         return STATUS_PROFILING_AT_LIMIT;
     NTSTATUS status = lock_buffer(p);
     if (!NT_SUCCESS(status))

@@ -8,6 +8,7 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
+#include "kernel/base/refuse.h"
 #include "kernel/base/window.h"
 #include "kernel/counting/switch_counters.h"
 #include "kernel/ke/mutex.h"
@@ -136,7 +137,7 @@ static void forget(struct thread_profiling *p)
 static NTSTATUS prepare_counting(struct thread_profiling *p, const uint64_t *pml4,
                                  struct cpu_set affinity)
 {
-    if (!take_slot(p))
+    if (refuse() || !take_slot(p))
         return STATUS_NO_MEMORY;
     if (!pin_block(p, pml4)) {
         free_slot(p);

@@ -8,6 +8,7 @@
 #include "kernel/base/x86.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
+#include "kernel/ke/suspend.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 #include "kernel/profiling/profiling_enable.h"
@@ -107,14 +108,16 @@ NTSTATUS NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID
     if (!NT_SUCCESS(status))
         return status;
     struct thread *thread =
-        thread_create_another(me->process, (uint64_t)StartRoutine, (uint64_t)Argument, CreateFlags);
+        thread_create_another(me->process, (uint64_t)StartRoutine, (uint64_t)Argument, true);
     if (!thread)
         return STATUS_NO_MEMORY;
     status = handle_create(&thread->object, DesiredAccess, &handle);
     if (NT_SUCCESS(status))
         status = copy_out(ThreadHandle, &handle, sizeof handle);
     else
-        thread_terminate(thread, status);
+        thread_terminate(thread, status); /* before it has run */
+    if (!CreateFlags)
+        thread_resume(thread);
     object_release(&thread->object);
     return status;
 }

@@ -218,6 +218,7 @@ static const struct kind {
     { "pages", pages, NULL },
 };
 #define KINDS ARRAY_SIZE(kinds)
+_Static_assert(KINDS <= CLEAN_KINDS, "clean_count");
 
 static uint64_t before[KINDS], after[KINDS];
 
@@ -232,7 +233,8 @@ void clean_init(void)
     first_id = thread_current()->id;
     memcpy(intervals_at_boot, source_intervals, sizeof source_intervals);
     invariants_init();
-    pool_free(pool_allocate(16)); /* the pool keeps the page of its first small block */
+    for (size_t size = 16; size < PAGE_SIZE; size *= 2)
+        pool_free(pool_allocate(size)); /* the pool keeps the page of its first small block */
     /* Until kernel_main has let go of this thread, which it started. */
     for (unsigned i = 0;
          i < LOOKS && __atomic_load_n(&thread_current()->object.refs, __ATOMIC_RELAXED) > 1; i++)
@@ -270,6 +272,25 @@ static size_t list(char *text, size_t size, size_t n, const char *head, bool los
         separator = ",";
     }
     return n;
+}
+
+void clean_count(uint64_t *found) { look_around(found); }
+
+/* The pages come last. */
+bool clean_unchanged(const uint64_t *before_it, bool pages_too)
+{
+    uint64_t found[CLEAN_KINDS];
+    const unsigned n = KINDS - !pages_too;
+    look_around(found);
+    for (unsigned i = 0; i < TICKS && memcmp(found, before_it, n * sizeof found[0]); i++) {
+        sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
+        look_around(found);
+    }
+    for (unsigned i = 0; i < n; i++)
+        if (found[i] != before_it[i])
+            print("# %s: %ld more than before\n", kinds[i].name,
+                  (int64_t)(found[i] - before_it[i]));
+    return !memcmp(found, before_it, n * sizeof found[0]);
 }
 
 static void put_back(void)

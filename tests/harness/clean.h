@@ -23,3 +23,8 @@ uint64_t clean_thread_count(void);
 uint64_t clean_sources(void);
 /* Stops every trace session, and frees those that nobody reads. */
 void clean_sessions(void);
+/* Within a test: what there is, and whether it is the same again, or soon; if not, prints what
+ * differs. */
+#define CLEAN_KINDS 24
+void clean_count(uint64_t *found);
+bool clean_unchanged(const uint64_t *before, bool pages);

@@ -182,6 +182,7 @@ struct process *user_pretend(void)
         return NULL;
     me->trusted++;
     me->process = process;
+    __atomic_fetch_add(&process->threads, 1, __ATOMIC_RELAXED); /* it does not end with others */
     return process;
 }
 
@@ -198,5 +199,9 @@ void user_pretend_end(struct process *process)
     struct thread *me = thread_current();
     me->process = NULL;
     me->trusted--;
+    __atomic_fetch_sub(&process->threads, 1, __ATOMIC_RELAXED);
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    vm_switch(vm_kernel_pml4); /* a switch of threads may have loaded the process's */
+    irql_lower(old);
     object_release(&process->object);
 }

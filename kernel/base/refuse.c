@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/base/refuse.h"
+#include "kernel/base/cpu.h"
+
+struct refusal refusal;
+
+bool refuse_counted(void)
+{
+    return refusal.thread == CPU_FIELD(thread) && ++refusal.claims == refusal.at;
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/* What drivers import and what allocates: refuse.h's table of it. */
+#include "kernel/driver/driver.h"
+#include "kernel/driver/nt_driver.h"
+#include "kernel/services/services.h"
+#include "tests/harness/kernel.h"
+#include "tests/harness/refuse.h"
+
+#define TAG 0x64656672u
+#define NAME(text)                                                                                 \
+    {                                                                                              \
+        sizeof text - sizeof(WCHAR), sizeof text, (WCHAR *)(text)                                  \
+    }
+#define NONPAGED 0x40u
+
+/* Drivers alone call these, by their names. */
+PVOID ExAllocatePool2(ULONG64, SIZE_T, ULONG);
+PVOID ExAllocatePool(ULONG, SIZE_T);
+PVOID ExAllocatePoolWithTag(ULONG, SIZE_T, ULONG);
+VOID ExFreePool(PVOID);
+PVOID MmAllocateContiguousMemory(SIZE_T, LARGE_INTEGER);
+VOID MmFreeContiguousMemory(PVOID);
+PVOID IoAllocateWorkItem(PDEVICE_OBJECT);
+VOID IoFreeWorkItem(PVOID);
+NTSTATUS IoCreateDevice(PDRIVER_OBJECT, ULONG, PUNICODE_STRING, ULONG, ULONG, BOOLEAN,
+                        PDEVICE_OBJECT *);
+VOID IoDeleteDevice(PDEVICE_OBJECT);
+NTSTATUS IoCreateSymbolicLink(PUNICODE_STRING, PUNICODE_STRING);
+NTSTATUS IoDeleteSymbolicLink(PUNICODE_STRING);
+NTSTATUS PsSetCreateThreadNotifyRoutine(PVOID);
+NTSTATUS PsRemoveCreateThreadNotifyRoutine(PVOID);
+NTSTATUS PsSetCreateProcessNotifyRoutine(PVOID, BOOLEAN);
+PVOID KeRegisterNmiCallback(PVOID, PVOID);
+NTSTATUS KeDeregisterNmiCallback(PVOID);
+NTSTATUS KeSaveExtendedProcessorState(ULONG64, PXSTATE_SAVE);
+VOID KeRestoreExtendedProcessorState(PXSTATE_SAVE);
+NTSTATUS RtlAnsiStringToUnicodeString(PUNICODE_STRING, const ANSI_STRING *, BOOLEAN);
+VOID RtlFreeUnicodeString(PUNICODE_STRING);
+NTSTATUS ZwOpenSection(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES);
+NTSTATUS ZwMapViewOfSection(HANDLE, HANDLE, PVOID *, ULONG_PTR, SIZE_T, PLARGE_INTEGER, PSIZE_T,
+                            ULONG, ULONG, ULONG);
+NTSTATUS ZwUnmapViewOfSection(HANDLE, PVOID);
+NTSTATUS NtCreateFile(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES, PIO_STATUS_BLOCK, PLARGE_INTEGER,
+                      ULONG, ULONG, ULONG, ULONG, PVOID, ULONG);
+NTSTATUS NtDeviceIoControlFile(HANDLE, HANDLE, PVOID, PVOID, PIO_STATUS_BLOCK, ULONG, PVOID, ULONG,
+                               PVOID, ULONG);
+VOID IofCompleteRequest(PIRP, CHAR);
+
+static void close_made(void) { CHECK_OK(NtClose(refuse_made)); }
+
+/* --- Memory: NULL is the refusal. --- */
+
+static PVOID memory;
+
+static NTSTATUS got(PVOID p)
+{
+    memory = p;
+    return p ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
+}
+
+static NTSTATUS pool(void) { return got(ExAllocatePool(0, 100)); }
+static NTSTATUS pool_tagged(void) { return got(ExAllocatePoolWithTag(0, 100, TAG)); }
+static NTSTATUS pool_two(void) { return got(ExAllocatePool2(NONPAGED, 100, TAG)); }
+static NTSTATUS pool_of_pages(void) { return got(ExAllocatePool2(NONPAGED, 3 * PAGE_SIZE, TAG)); }
+static NTSTATUS pool_of_no_kind(void) { return got(ExAllocatePool2(0, 100, TAG)); }
+static void free_pool(void) { ExFreePool(memory); }
+
+static NTSTATUS contiguous(void)
+{
+    return got(MmAllocateContiguousMemory(3 * PAGE_SIZE, (LARGE_INTEGER){ .QuadPart = -1 }));
+}
+
+static NTSTATUS contiguous_too_low(void)
+{
+    PVOID before = memory;
+    NTSTATUS status = got(MmAllocateContiguousMemory(3 * PAGE_SIZE, (LARGE_INTEGER){ { 0, 0 } }));
+    memory = before;
+    return status;
+}
+
+static void free_contiguous(void) { MmFreeContiguousMemory(memory); }
+
+static NTSTATUS no_kind(void)
+{
+    PVOID before = memory;
+    NTSTATUS status = pool_of_no_kind();
+    memory = before;
+    return status;
+}
+
+static NTSTATUS work_item(void) { return got(IoAllocateWorkItem(NULL)); }
+static void free_work_item(void) { IoFreeWorkItem(memory); }
+
+static XSTATE_SAVE saved;
+
+static NTSTATUS save_state(void) { return KeSaveExtendedProcessorState(7, &saved); }
+static void restore_state(void) { KeRestoreExtendedProcessorState(&saved); }
+
+static UNICODE_STRING string;
+
+static NTSTATUS make_string(void)
+{
+    static const CHAR text[] = "refused";
+    const ANSI_STRING from = { sizeof text - 1, sizeof text, (CHAR *)text };
+    return RtlAnsiStringToUnicodeString(&string, &from, TRUE);
+}
+
+static void free_string(void) { RtlFreeUnicodeString(&string); }
+
+#define WANT .may = { STATUS_INSUFFICIENT_RESOURCES }
+static const struct refusal_row memories[] = {
+    { "ExAllocatePool", pool, free_pool, .least = 1, WANT },
+    { "ExAllocatePoolWithTag", pool_tagged, free_pool, .least = 1, WANT },
+    { "ExAllocatePool2", pool_two, free_pool, .least = 1, WANT,
+      .others = { { no_kind, STATUS_INSUFFICIENT_RESOURCES } } },
+    { "ExAllocatePool2 of pages", pool_of_pages, free_pool, .least = 2, WANT },
+    { "MmAllocateContiguousMemory", contiguous, free_contiguous, .least = 2, WANT,
+      .others = { { contiguous_too_low, STATUS_INSUFFICIENT_RESOURCES } } },
+    { "IoAllocateWorkItem", work_item, free_work_item, .least = 1, WANT },
+    { "KeSaveExtendedProcessorState", save_state, restore_state, .least = 1, WANT },
+    { "RtlAnsiStringToUnicodeString", make_string, free_string, .least = 1,
+      .may = { STATUS_NO_MEMORY } },
+};
+
+TEST(driver_refused, memory, "a driver without pool is refused it, and nothing is kept")
+{
+    refuse_each(memories, ARRAY_SIZE(memories));
+}
+
+/* --- Devices, links, files. --- */
+
+static DRIVER_OBJECT driver;
+static PDEVICE_OBJECT first, second;
+static uint32_t opened, closed, controlled; /* requests that the driver got */
+static UNICODE_STRING first_name = NAME(u"\\Device\\RefusedFirst"),
+                      second_name = NAME(u"\\Device\\RefusedSecond"),
+                      link_name = NAME(u"\\DosDevices\\RefusedLink"),
+                      inside_name = NAME(u"\\Device\\RefusedFirst\\Inside"),
+                      bad_name = NAME(u"RefusedWithoutFolder");
+
+static NTAPI NTSTATUS complete(PDEVICE_OBJECT device, PIRP irp)
+{
+    const UCHAR major = irp->Tail.Overlay.CurrentStackLocation->MajorFunction;
+    (void)device;
+    opened += major == IRP_MJ_CREATE;
+    closed += major == IRP_MJ_CLOSE;
+    controlled += major == IRP_MJ_DEVICE_CONTROL;
+    irp->IoStatus = (IO_STATUS_BLOCK){ .Status = STATUS_SUCCESS };
+    IofCompleteRequest(irp, 0);
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS create_named(UNICODE_STRING *name, PDEVICE_OBJECT *device)
+{
+    return IoCreateDevice(&driver, 16, name, 0x22, 0, FALSE, device);
+}
+
+static void make_first(void)
+{
+    driver = (DRIVER_OBJECT){ .DriverUnload = NULL };
+    for (unsigned i = 0; i < ARRAY_SIZE(driver.MajorFunction); i++)
+        driver.MajorFunction[i] = complete;
+    CHECK_OK(create_named(&first_name, &first));
+    first->Flags &= ~(ULONG)DO_DEVICE_INITIALIZING;
+    opened = closed = 0;
+}
+
+static void delete_first(void)
+{
+    IoDeleteDevice(first);
+    CHECK(driver.DeviceObject == NULL);
+    CHECK_EQ(closed, opened);
+}
+
+static NTSTATUS open_named(UNICODE_STRING *name, HANDLE *handle)
+{
+    IO_STATUS_BLOCK block;
+    OBJECT_ATTRIBUTES attributes = { .Length = sizeof attributes, .ObjectName = name };
+    return NtCreateFile(handle, GENERIC_READ, &attributes, &block, NULL, 0, 0, 0, 0, NULL, 0);
+}
+
+/* It can be opened, and its driver is told of the end. */
+static void use_first(void)
+{
+    HANDLE handle = NULL;
+    const uint32_t before = closed;
+    CHECK_OK(open_named(&first_name, &handle));
+    CHECK_OK(NtClose(handle));
+    CHECK_EQ(closed, before + 1);
+}
+
+static NTSTATUS create_second(void) { return create_named(&second_name, &second); }
+static void delete_second(void) { IoDeleteDevice(second); }
+
+static NTSTATUS create_again(UNICODE_STRING *name)
+{
+    PDEVICE_OBJECT unused;
+    return create_named(name, &unused);
+}
+
+static NTSTATUS create_first_again(void) { return create_again(&first_name); }
+static NTSTATUS create_badly(void) { return create_again(&bad_name); }
+static NTSTATUS create_link(void) { return IoCreateSymbolicLink(&link_name, &first_name); }
+static void delete_link(void) { CHECK_OK(IoDeleteSymbolicLink(&link_name)); }
+
+static NTSTATUS link_taken(void) { return IoCreateSymbolicLink(&first_name, &link_name); }
+static NTSTATUS open_inside(void) { return open_named(&inside_name, &refuse_made); }
+static NTSTATUS open_absent(void) { return open_named(&second_name, &refuse_made); }
+
+static HANDLE file;
+
+static void make_opened(void)
+{
+    make_first();
+    CHECK_OK(open_named(&first_name, &file));
+}
+
+static void close_opened(void)
+{
+    CHECK_OK(NtClose(file));
+    delete_first();
+}
+
+static NTSTATUS control(void)
+{
+    IO_STATUS_BLOCK block;
+    char in[16] = "", out[32];
+    return NtDeviceIoControlFile(file, NULL, NULL, NULL, &block, 0, in, sizeof in, out, sizeof out);
+}
+
+static NTSTATUS control_directly(void)
+{
+    IO_STATUS_BLOCK block;
+    char in[16] = "", out[32] = "";
+    return NtDeviceIoControlFile(file, NULL, NULL, NULL, &block, METHOD_OUT_DIRECT, in, sizeof in,
+                                 out, sizeof out);
+}
+
+static void nothing(void) {}
+
+#define FIRST .make = make_first, .unmake = delete_first, .use = use_first
+#define OPENED .make = make_opened, .unmake = close_opened, .use = use_first
+static const struct refusal_row devices[] = {
+    { "IoCreateDevice", create_second, delete_second, .least = 2, WANT, FIRST,
+      .others = { { create_first_again, STATUS_OBJECT_NAME_COLLISION },
+                  { create_badly, STATUS_OBJECT_PATH_SYNTAX_BAD } } },
+    { "IoCreateSymbolicLink", create_link, delete_link, .least = 3, WANT, FIRST,
+      .others = { { create_link, STATUS_OBJECT_NAME_COLLISION },
+                  { link_taken, STATUS_OBJECT_NAME_COLLISION } } },
+    { "NtCreateFile", open_inside, close_made, .least = 6, WANT, FIRST,
+      .others = { { open_absent, STATUS_OBJECT_NAME_NOT_FOUND } } },
+    { "NtDeviceIoControlFile", control, nothing, .least = 2, WANT, OPENED },
+    { "NtDeviceIoControlFile, direct", control_directly, nothing, .least = 3, WANT, OPENED },
+};
+
+TEST(driver_refused, devices,
+     "whatever a device, a link or a file lacks, it is refused, keeps nothing, and a device that "
+     "was there can be opened")
+{
+    refuse_each(devices, ARRAY_SIZE(devices));
+}
+
+static NTSTATUS close_it(void) { return NtClose(file); }
+static void open_it(void) { CHECK_OK(open_named(&first_name, &file)); }
+
+/* A close cannot be refused: what it needs the file has since it was opened. */
+static const struct refusal_row ends[] = {
+    { "NtClose of a file", close_it, open_it, .may = { STATUS_SUCCESS }, OPENED },
+};
+
+TEST(driver_refused, ends,
+     "a driver is told that a file is closed, whatever there is no memory for")
+{
+    refuse_each(ends, ARRAY_SIZE(ends));
+}
+
+/* --- Routines that are called, and sections. --- */
+
+static uint32_t notices; /* atomic */
+
+static NTAPI void notice(HANDLE process, HANDLE thread, BOOLEAN create)
+{
+    (void)process, (void)thread, (void)create;
+    __atomic_fetch_add(&notices, 1, __ATOMIC_RELAXED);
+}
+
+static NTAPI void notice_too(HANDLE process, HANDLE thread, BOOLEAN create)
+{
+    (void)process, (void)thread, (void)create;
+}
+
+static NTAPI BOOLEAN ignore_nmi(PVOID context, BOOLEAN handled)
+{
+    (void)context;
+    return handled;
+}
+
+#define ROUTINE(routine) ((PVOID)(uint64_t)(routine))
+static void make_noticed(void) { CHECK_OK(PsSetCreateThreadNotifyRoutine(ROUTINE(notice))); }
+static void unmake_noticed(void) { CHECK_OK(PsRemoveCreateThreadNotifyRoutine(ROUTINE(notice))); }
+
+static void run_nothing(void *unused) { (void)unused; }
+
+static void use_noticed(void)
+{
+    const uint32_t before = __atomic_load_n(&notices, __ATOMIC_RELAXED);
+    struct thread *thread = thread_create("noticed", run_nothing, NULL, cpu_all());
+    if (!CHECK(thread != NULL))
+        return;
+    sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    object_release(&thread->object);
+    CHECK(__atomic_load_n(&notices, __ATOMIC_RELAXED) > before);
+}
+
+static NTSTATUS notify_too(void) { return PsSetCreateThreadNotifyRoutine(ROUTINE(notice_too)); }
+static void no_more(void) { CHECK_OK(PsRemoveCreateThreadNotifyRoutine(ROUTINE(notice_too))); }
+
+static NTSTATUS notify_process(void)
+{
+    return PsSetCreateProcessNotifyRoutine(ROUTINE(notice_too), FALSE);
+}
+
+static void no_more_process(void)
+{
+    CHECK_OK(PsSetCreateProcessNotifyRoutine(ROUTINE(notice_too), TRUE));
+}
+
+static NTSTATUS call_at_nmi(void) { return got(KeRegisterNmiCallback(ROUTINE(ignore_nmi), NULL)); }
+static void call_no_more(void) { CHECK_OK(KeDeregisterNmiCallback(memory)); }
+
+static NTSTATUS open_section(void)
+{
+    UNICODE_STRING name = NAME(u"\\Device\\PhysicalMemory");
+    OBJECT_ATTRIBUTES attributes = { .Length = sizeof attributes, .ObjectName = &name };
+    return ZwOpenSection(&refuse_made, GENERIC_ALL, &attributes);
+}
+
+static HANDLE section;
+static PVOID view;
+
+static void make_section(void)
+{
+    CHECK_OK(open_section());
+    section = refuse_made;
+}
+
+static void close_section(void) { CHECK_OK(NtClose(section)); }
+
+static NTSTATUS map_section(void)
+{
+    LARGE_INTEGER offset = { .QuadPart = 1 << 20 };
+    SIZE_T size = 3 * PAGE_SIZE;
+    view = NULL;
+    return ZwMapViewOfSection(section, NtCurrentProcess(), &view, 0, 0, &offset, &size, 1, 0,
+                              PAGE_READWRITE);
+}
+
+static void unmap_section(void) { CHECK_OK(ZwUnmapViewOfSection(NtCurrentProcess(), view)); }
+
+#define NOTICED .make = make_noticed, .unmake = unmake_noticed, .use = use_noticed
+static const struct refusal_row routines[] = {
+    { "PsSetCreateThreadNotifyRoutine", notify_too, no_more, .least = 1, WANT, NOTICED },
+    { "PsSetCreateProcessNotifyRoutine", notify_process, no_more_process, .least = 1,
+      .may = { STATUS_INVALID_PARAMETER }, NOTICED,
+      .others = { { notify_process, STATUS_INVALID_PARAMETER } } },
+    { "KeRegisterNmiCallback", call_at_nmi, call_no_more, .least = 1, WANT, NOTICED },
+    { "ZwOpenSection", open_section, close_made, .least = 2, WANT },
+    { "ZwMapViewOfSection", map_section, unmap_section, .least = 1,
+      .may = { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES }, .in_process = true,
+      .make = make_section, .unmake = close_section },
+};
+
+TEST(driver_refused, routines,
+     "a routine that has no place is refused, and the one before it is called; sections and views "
+     "keep nothing")
+{
+    refuse_each(routines, ARRAY_SIZE(routines));
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel's services that allocate, and refuse.h's table of them: objects, threads, processes,
+ * memory. */
+#include "kernel/ke/memory.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/object_name.h"
+#include "kernel/ke/suspend.h"
+#include "kernel/ke/synchronization.h"
+#include "kernel/services/services.h"
+#include "tests/harness/kernel.h"
+#include "tests/harness/refuse.h"
+#include "tests/harness/user.h"
+
+#define SOME_CODE 0x1000 /* a thread that begins there ends by a fault */
+#define NAME(text)                                                                                 \
+    {                                                                                              \
+        sizeof text - sizeof(WCHAR), sizeof text, (WCHAR *)(text)                                  \
+    }
+
+static void close_made(void) { CHECK_OK(NtClose(refuse_made)); }
+
+/* --- What threads wait for. --- */
+
+static UNICODE_STRING first_name = NAME(u"refused first"), second_name = NAME(u"refused second");
+static OBJECT_ATTRIBUTES first = { .Length = sizeof first, .ObjectName = &first_name };
+static OBJECT_ATTRIBUTES second = { .Length = sizeof second, .ObjectName = &second_name };
+static HANDLE first_event;
+
+static void make_first(void)
+{
+    CHECK_OK(NtCreateEvent(&first_event, EVENT_ALL_ACCESS, &first, NotificationEvent, TRUE));
+}
+
+static void close_first(void) { CHECK_OK(NtClose(first_event)); }
+
+/* It has its name, its state and its one handle. */
+static void use_first(void)
+{
+    LARGE_INTEGER at_once = { .QuadPart = 0 };
+    HANDLE handle = NULL;
+    CHECK_OK(NtWaitForSingleObject(first_event, FALSE, &at_once));
+    CHECK_STATUS(NtCreateEvent(&handle, EVENT_ALL_ACCESS, &first, NotificationEvent, FALSE),
+                 STATUS_OBJECT_NAME_COLLISION);
+}
+
+static NTSTATUS make_event(void)
+{
+    return NtCreateEvent(&refuse_made, EVENT_ALL_ACCESS, &second, SynchronizationEvent, FALSE);
+}
+
+static NTSTATUS event_again(void)
+{
+    return NtCreateEvent(&refuse_made, EVENT_ALL_ACCESS, &first, NotificationEvent, FALSE);
+}
+
+static NTSTATUS event_as_semaphore(void)
+{
+    OBJECT_ATTRIBUTES open = first;
+    open.Attributes = OBJ_OPENIF;
+    return NtCreateSemaphore(&refuse_made, SEMAPHORE_ALL_ACCESS, &open, 0, 1);
+}
+
+static NTSTATUS make_semaphore(void)
+{
+    return NtCreateSemaphore(&refuse_made, SEMAPHORE_ALL_ACCESS, &second, 0, 1);
+}
+
+static NTSTATUS semaphore_of_none(void)
+{
+    return NtCreateSemaphore(&refuse_made, SEMAPHORE_ALL_ACCESS, &second, 0, 0);
+}
+
+static NTSTATUS make_mutant(void)
+{
+    return NtCreateMutant(&refuse_made, MUTANT_ALL_ACCESS, &second, TRUE);
+}
+
+/* Owned: a mutex that is closed so would be counted as abandoned. */
+static void close_mutant(void)
+{
+    CHECK_OK(NtReleaseMutant(refuse_made, NULL));
+    close_made();
+}
+
+static NTSTATUS make_timer(void)
+{
+    return NtCreateTimer(&refuse_made, TIMER_ALL_ACCESS, &second, NotificationTimer);
+}
+
+static NTSTATUS copy_handle(void)
+{
+    return NtDuplicateObject(NtCurrentProcess(), first_event, NtCurrentProcess(), &refuse_made,
+                             EVENT_ALL_ACCESS, 0, 0);
+}
+
+static NTSTATUS copy_and_close(void)
+{
+    NTSTATUS status =
+        NtDuplicateObject(NtCurrentProcess(), first_event, NtCurrentProcess(), &refuse_made, 0, 0,
+                          DUPLICATE_SAME_ACCESS | DUPLICATE_CLOSE_SOURCE);
+    if (NT_SUCCESS(status))
+        first_event = refuse_made;
+    return status;
+}
+
+static void nothing(void) {}
+
+static NTSTATUS copy_none(void)
+{
+    return NtDuplicateObject(NtCurrentProcess(), NULL, NtCurrentProcess(), &refuse_made, 0, 0, 0);
+}
+
+#define OF_EVENTS .make = make_first, .unmake = close_first, .use = use_first
+#define WANT                                                                                       \
+    {                                                                                              \
+        STATUS_INSUFFICIENT_RESOURCES                                                              \
+    }
+static const struct refusal_row objects[] = {
+    { "NtCreateEvent", make_event, close_made, WANT, .least = 2, OF_EVENTS,
+      .others = { { event_again, STATUS_OBJECT_NAME_COLLISION },
+                  { event_as_semaphore, STATUS_OBJECT_TYPE_MISMATCH } } },
+    { "NtCreateSemaphore", make_semaphore, close_made, WANT, .least = 2, OF_EVENTS,
+      .others = { { semaphore_of_none, STATUS_INVALID_PARAMETER } } },
+    { "NtCreateMutant", make_mutant, close_mutant, WANT, .least = 2, OF_EVENTS },
+    { "NtCreateTimer", make_timer, close_made, WANT, .least = 2, OF_EVENTS },
+    { "NtCreateEvent of a process", make_event, close_made, WANT, .least = 2, .in_process = true,
+      OF_EVENTS },
+    { "NtDuplicateObject", copy_handle, close_made, WANT, .least = 1, .in_process = true, OF_EVENTS,
+      .others = { { copy_none, STATUS_INVALID_HANDLE } } },
+    { "NtDuplicateObject, source closed", copy_and_close, nothing, WANT, .least = 1,
+      .in_process = true, OF_EVENTS },
+};
+
+TEST(refused, objects,
+     "whatever an object or a handle lacks, it is refused, keeps nothing, and leaves the objects "
+     "before it alone")
+{
+    refuse_each(objects, ARRAY_SIZE(objects));
+}
+
+/* --- Threads and processes. --- */
+
+static struct thread *thread;
+static struct process *process;
+static uint32_t runs; /* atomic */
+
+static void count_run(void *unused)
+{
+    (void)unused;
+    __atomic_fetch_add(&runs, 1, __ATOMIC_RELAXED);
+}
+
+static void forget_runs(void) { __atomic_store_n(&runs, 0, __ATOMIC_RELAXED); }
+
+static NTSTATUS make_thread(void)
+{
+    thread = thread_create_system("short", count_run, NULL, cpu_all());
+    return thread ? STATUS_SUCCESS : STATUS_NO_MEMORY;
+}
+
+static void end_thread(void)
+{
+    CHECK_OK(sched_wait(&thread->object, SCHED_FOREVER, Executive));
+    CHECK_EQ(__atomic_load_n(&runs, __ATOMIC_RELAXED), 1); /* that of the refused call none */
+    object_release(&thread->object);
+}
+
+NTSTATUS PsCreateSystemThread(PHANDLE, ULONG, PVOID, HANDLE, PVOID, PVOID, PVOID);
+
+static __attribute__((ms_abi)) void driver_run(void *unused) { count_run(unused); }
+
+static NTSTATUS make_driver_thread(void)
+{
+    return PsCreateSystemThread(&refuse_made, THREAD_ALL_ACCESS, NULL, NULL, NULL,
+                                (PVOID)(uint64_t)driver_run, NULL);
+}
+
+static void end_driver_thread(void)
+{
+    CHECK_OK(NtWaitForSingleObject(refuse_made, FALSE, NULL));
+    CHECK_EQ(__atomic_load_n(&runs, __ATOMIC_RELAXED), 1);
+    close_made();
+}
+
+static NTSTATUS make_user_thread(void)
+{
+    return NtCreateThreadEx(&refuse_made, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
+                            (PVOID)SOME_CODE, NULL, THREAD_CREATE_FLAGS_CREATE_SUSPENDED, 0, 0, 0,
+                            NULL);
+}
+
+static void end_user_thread(void)
+{
+    struct object *object;
+    if (!CHECK_OK(handle_lookup(refuse_made, &thread_type, 0, &object)))
+        return;
+    CHECK_OK(NtTerminateThread(refuse_made, STATUS_SUCCESS));
+    CHECK_OK(sched_wait(object, SCHED_FOREVER, Executive));
+    object_release(object);
+    close_made();
+}
+
+static NTSTATUS make_process(void)
+{
+    process = user_process();
+    return process ? STATUS_SUCCESS : STATUS_NO_MEMORY;
+}
+
+static void end_process(void) { object_release(&process->object); }
+
+#define NO_MEMORY                                                                                  \
+    {                                                                                              \
+        STATUS_NO_MEMORY                                                                           \
+    }
+static const struct refusal_row threads[] = {
+    { "thread_create_system", make_thread, end_thread, NO_MEMORY, .least = 2, .make = forget_runs },
+    { "PsCreateSystemThread", make_driver_thread, end_driver_thread, WANT, .least = 4,
+      .make = forget_runs },
+    { "NtCreateThreadEx",
+      make_user_thread,
+      end_user_thread,
+      { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES },
+      .least = 8,
+      .in_process = true },
+    { "program_process", make_process, end_process, NO_MEMORY, .least = 30 },
+};
+
+TEST(refused, threads,
+     "whatever a thread or a process lacks, it is refused, does not run, and keeps nothing")
+{
+    refuse_each(threads, ARRAY_SIZE(threads));
+}
+
+/* --- Memory. --- */
+
+#define AT 0x400000000000ul
+#define SIZE (4ul * PAGE_SIZE)
+static PVOID base;
+static SIZE_T size;
+
+static NTSTATUS allocate(ULONG type)
+{
+    base = (PVOID)AT;
+    size = SIZE;
+    return NtAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size, type, PAGE_READWRITE);
+}
+
+static NTSTATUS reserve_and_commit(void) { return allocate(MEM_RESERVE | MEM_COMMIT); }
+
+static void free_all(void)
+{
+    size = 0;
+    CHECK_OK(NtFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_RELEASE));
+}
+
+static NTSTATUS allocate_there(void) { return allocate(MEM_RESERVE); }
+
+static void reserve(void) { CHECK_OK(allocate(MEM_RESERVE)); }
+static NTSTATUS commit(void) { return allocate(MEM_COMMIT); }
+
+static void decommit(void)
+{
+    size = SIZE;
+    CHECK_OK(NtFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_DECOMMIT));
+}
+
+static uint64_t stack;
+
+static NTSTATUS make_stack(void)
+{
+    return memory_stack(thread_current()->process, SIZE, PAGE_SIZE, &stack) ? STATUS_SUCCESS
+                                                                            : STATUS_NO_MEMORY;
+}
+
+static void free_stack(void) { CHECK(memory_release(thread_current()->process, stack)); }
+
+static const struct refusal_row memory[] = {
+    { "NtAllocateVirtualMemory", reserve_and_commit, free_all, NO_MEMORY, .least = 8,
+      .in_process = true, .others = { { allocate_there, STATUS_CONFLICTING_ADDRESSES } } },
+    { "NtAllocateVirtualMemory of reserved memory", commit, decommit, NO_MEMORY, .least = 7,
+      .in_process = true, .make = reserve, .unmake = free_all },
+    { "memory_stack", make_stack, free_stack, NO_MEMORY, .least = 3, .in_process = true },
+};
+
+TEST(refused, memory,
+     "whatever an allocation of a process lacks, it is refused, and no page or range is kept")
+{
+    refuse_each(memory, ARRAY_SIZE(memory));
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* Profile objects and thread profiling: refuse.h's table of what they claim. What was started
+ * before counts and samples afterwards, too. */
+#include "hal/source.h"
+#include "kernel/counting/thread_profiling.h"
+#include "kernel/profiling/counter_config.h"
+#include "kernel/profiling/profiling_enable.h"
+#include "kernel/services/services.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/kernel.h"
+#include "tests/harness/kinds.h"
+#include "tests/harness/profile.h"
+#include "tests/harness/refuse.h"
+#include "tests/harness/user.h"
+
+#define ITERATIONS 40000u /* of 10 instructions */
+#define INTERVAL 10000u
+
+/* --- Profile objects. --- */
+
+static HANDLE first, second;
+static ULONG counts, more_counts; /* atomic */
+
+static HANDLE made_of_loop(ULONG *buffer, KPROFILE_SOURCE source)
+{
+    return profile_made((uint64_t)profile_loop_start, 64, 6, buffer, sizeof *buffer, source, 1);
+}
+
+static void make_first(void)
+{
+    test_run_on(0);
+    CHECK_OK(NtSetIntervalProfile(INTERVAL, SOURCE));
+    first = made_of_loop(&counts, SOURCE);
+    profile_start(first);
+}
+
+static void end_first(void)
+{
+    profile_stop(first);
+    CHECK_OK(NtClose(first));
+    CHECK_OK(NtSetIntervalProfile(SOURCE_EVENTS_DEFAULT, SOURCE));
+    test_run_anywhere();
+}
+
+/* It samples as often as before: what is around the loop, and interrupts that are late, are far from
+ * a quarter. */
+static void use_first(void)
+{
+    const ULONG wanted = ITERATIONS * 10 / INTERVAL;
+    ULONG before = __atomic_load_n(&counts, __ATOMIC_RELAXED);
+    profile_loop_alone(ITERATIONS);
+    CHECK_RANGE(__atomic_load_n(&counts, __ATOMIC_RELAXED) - before, wanted * 3 / 4,
+                wanted * 5 / 4);
+}
+
+static NTSTATUS create_of(ULONG size, KPROFILE_SOURCE source)
+{
+    return NtCreateProfile(&refuse_made, NULL, (PVOID)(uint64_t)profile_loop_start, 64, 6,
+                           &more_counts, size, source, 1);
+}
+
+static NTSTATUS create(void) { return create_of(sizeof more_counts, SOURCE); }
+static NTSTATUS create_without_buffer(void) { return create_of(0, SOURCE); }
+static NTSTATUS create_small(void) { return create_of(3, SOURCE); }
+
+static NTSTATUS create_unknown(void)
+{
+    return create_of(sizeof more_counts, (KPROFILE_SOURCE)0x7fff);
+}
+
+static void close_made(void) { CHECK_OK(NtClose(refuse_made)); }
+
+static void make_stopped(KPROFILE_SOURCE source)
+{
+    make_first();
+    second = made_of_loop(&more_counts, source);
+}
+
+static void make_stopped_branches(void) { make_stopped(ProfileBranchInstructions); }
+static void make_stopped_time(void) { make_stopped(ProfileTime); }
+
+static void close_stopped(void)
+{
+    CHECK_OK(NtClose(second));
+    end_first();
+}
+
+static NTSTATUS start_second(void) { return NtStartProfile(second); }
+static void stop_second(void) { profile_stop(second); }
+static NTSTATUS start_first(void) { return NtStartProfile(first); }
+static NTSTATUS start_none(void) { return NtStartProfile(NULL); }
+
+#define OTHERS_OF_START                                                                            \
+    .others = { { start_second, STATUS_PROFILING_NOT_STOPPED },                                    \
+                { start_first, STATUS_PROFILING_NOT_STOPPED },                                     \
+                { start_none, STATUS_INVALID_HANDLE } }
+static const struct refusal_row profiles[] = {
+    { "NtCreateProfile", create, close_made, .least = 2, .may = { STATUS_INSUFFICIENT_RESOURCES },
+      .make = make_first, .unmake = end_first, .use = use_first,
+      .others = { { create_without_buffer, STATUS_INVALID_PARAMETER_7 },
+                  { create_small, STATUS_BUFFER_TOO_SMALL },
+                  { create_unknown, STATUS_NOT_SUPPORTED } } },
+    { "NtStartProfile by branches", start_second, stop_second, .least = 4,
+      .may = { STATUS_PROFILING_AT_LIMIT, STATUS_INSUFFICIENT_RESOURCES, STATUS_DEVICE_BUSY },
+      .make = make_stopped_branches, .unmake = close_stopped, .use = use_first, OTHERS_OF_START },
+    { "NtStartProfile by time", start_second, stop_second, .least = 2,
+      .may = { STATUS_INSUFFICIENT_RESOURCES, STATUS_PROFILING_AT_LIMIT },
+      .make = make_stopped_time, .unmake = close_stopped, .use = use_first, OTHERS_OF_START },
+};
+
+TEST(profile_refused, objects,
+     "whatever a profile object lacks, it is refused, keeps nothing, and the first one samples on")
+{
+    SKIP_WITHOUT_SOURCE();
+    if (!hal_source_supported(ProfileBranchInstructions))
+        SKIP("no counter counts branches");
+    refuse_each(profiles, ARRAY_SIZE(profiles));
+}
+
+/* --- Thread profiling. --- */
+
+static NTSTATUS enable(void) { return user_profile(true, 1); }
+static NTSTATUS enable_all(void) { return user_profile(true, 0xffff); }
+static NTSTATUS enable_wrongly(void) { return user_profile(true, 0x10000); }
+static void disable(void) { CHECK_OK(user_profile(false, 0)); }
+
+static void configure(void)
+{
+    unsigned ctr;
+    counting_start(PMU_INSTRUCTIONS, PMU_KERNEL | PMU_USER, &ctr);
+}
+
+static void configure_none(void) { counting_stop(); }
+
+static uint64_t own_count(void)
+{
+    PERFORMANCE_DATA data = { .Size = sizeof data, .Version = PERFORMANCE_DATA_VERSION };
+    CHECK_OK(NtReadThreadProfilingData((HANDLE)thread_current()->profiling->user_address,
+                                       READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data));
+    return data.HwCounters[0].Value;
+}
+
+/* If it is profiled, its counter counts. */
+static void use_counts(void)
+{
+    if (!thread_current()->profiling)
+        return;
+    uint64_t before = own_count();
+    profile_loop_alone(ITERATIONS);
+    CHECK(own_count() - before >= ITERATIONS * 10);
+}
+
+static NTSTATUS count_sources(ULONG source, HARDWARE_COUNTER_TYPE type)
+{
+    HARDWARE_COUNTER counter = { .Type = type, .Index = source };
+    return counter_driver_set(&counter, 1);
+}
+
+static NTSTATUS count_for_ring3(void) { return count_sources(SOURCE, PMCCounter); }
+static NTSTATUS count_bad_type(void) { return count_sources(SOURCE, MaxHardwareCounterType); }
+static void count_no_more(void) { CHECK_OK(counter_driver_set(NULL, 0)); }
+
+static const struct refusal_row threads[] = {
+    { "thread profiling", enable, disable, .least = 2,
+      .may = { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES }, .in_process = true,
+      .make = configure, .unmake = configure_none, .use = use_counts,
+      .others = { { enable, STATUS_WMI_ALREADY_ENABLED },
+                  { enable_all, STATUS_WMI_ALREADY_ENABLED },
+                  { enable_wrongly, STATUS_INVALID_PARAMETER } } },
+    { "ring 3's counters", count_for_ring3, count_no_more, .least = 1,
+      .may = { STATUS_INSUFFICIENT_RESOURCES }, .in_process = true,
+      .others = { { count_bad_type, STATUS_INVALID_PARAMETER } } },
+};
+
+TEST(tp_refused, threads,
+     "whatever a thread's profiling or a program's counters lack, they are refused and keep "
+     "nothing; a thread that is profiled counts on")
+{
+    SKIP_WITHOUT_SOURCE();
+    refuse_each(threads, ARRAY_SIZE(threads));
+}
