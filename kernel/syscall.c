@@ -76,8 +76,6 @@ void syscall_dispatch(struct trap_frame *frame)
     if (etw_wants(ETW_SYSCALL_EXIT))
         etw_syscall_exit((NTSTATUS)result);
     thread_way_out();
-    if (thread_current()->apc_due)
-        apc_deliver(frame);
 }
 
 extern void syscall_entry(void);

@@ -12,7 +12,6 @@ void (*process_ended)(const struct process *process);
 void (*thread_notify)(struct thread *thread, bool create);
 void (*process_notify_end)(struct process *process);
 void (*timer_dpc)(struct _KDPC *dpc);
-void (*timer_call)(struct user_timer *timer);
 void (*etw_stopping)(struct etw_logger *logger);
 void (*trap_dpc)(void);
 bool (*trap_nmi_callbacks)(void);

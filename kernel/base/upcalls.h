@@ -12,7 +12,6 @@ struct object;
 struct process;
 struct thread;
 struct trap_frame;
-struct user_timer;
 
 /* Of ring-0 code that is not the kernel's: says whose an address is, or nothing; sees an exception
  * before it is a panic. Set by kernel/driver/load.c before the first driver runs. */
@@ -40,8 +39,6 @@ extern void (*process_notify_end)(struct process *process);
 /* Called at DISPATCH_LEVEL when a timer with a DPC expires. Set by kernel/driver/dpc.c with the
  * first such timer. */
 extern void (*timer_dpc)(struct _KDPC *dpc);
-/* As timer_dpc, for one of ring 3 with a thread. Set by kernel/ke/timer_services.c likewise. */
-extern void (*timer_call)(struct user_timer *timer);
 
 /* Called before a session stops. L: guard. Set by kernel/etw/log_file.c with the first log file. */
 extern void (*etw_stopping)(struct etw_logger *logger);

@@ -60,7 +60,6 @@ static const char *fill_process(struct process *process, struct image *image, st
     process->stack_commit = within(pe->stack_commit, COMMIT_LEAST, process->stack_reserve);
     process->thread_entry = image_export(ntdll, "LdrInitializeThunk");
     process->exception_entry = image_export(ntdll, "KiUserExceptionDispatcher");
-    process->apc_entry = image_export(ntdll, "KiUserApcDispatcher");
     return NULL;
 }
 

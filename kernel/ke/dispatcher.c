@@ -185,6 +185,7 @@ NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitTyp
                                   PKWAIT_BLOCK WaitBlockArray)
 {
     KWAIT_BLOCK own[THREAD_WAIT_OBJECTS];
+    (void)Alertable;
     if (!Count || Count > (WaitBlockArray ? MAXIMUM_WAIT_OBJECTS : THREAD_WAIT_OBJECTS))
         return STATUS_INVALID_PARAMETER_1;
     const struct wait wait = { Object,
@@ -193,8 +194,7 @@ NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitTyp
                                WaitReason,
                                WaitMode,
                                dispatcher_deadline(Timeout),
-                               WaitBlockArray ? WaitBlockArray : own,
-                               Alertable != 0 };
+                               WaitBlockArray ? WaitBlockArray : own };
     return wait_for(&wait);
 }
 
@@ -208,9 +208,9 @@ NTSTATUS KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR
 NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                 PLARGE_INTEGER Interval)
 {
-    const struct wait wait = { NULL,     0,
-                               WaitAny,  DelayExecution,
-                               WaitMode, dispatcher_deadline(Interval),
-                               NULL,     Alertable != 0 };
+    (void)Alertable;
+    const struct wait wait = {
+        NULL, 0, WaitAny, DelayExecution, WaitMode, dispatcher_deadline(Interval), NULL
+    };
     return wait_for(&wait);
 }

@@ -28,7 +28,6 @@ void thread_exit(NTSTATUS status)
         etw_thread(ETW_THREAD_DELETE, me);
     me->exit_status = status;
     KIRQL irql = sched_lock();
-    timer_thread_ends(me);
     sched_unlock(irql);
     if (me->process)
         process_leave(me->process, me);

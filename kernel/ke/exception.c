@@ -90,11 +90,10 @@ static NTSTATUS get_context(CONTEXT *context, const CONTEXT *user)
 NTSTATUS NtContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert)
 {
     CONTEXT context;
+    (void)TestAlert;
     NTSTATUS status = get_context(&context, ContextRecord);
     if (NT_SUCCESS(status))
         context_set(context_frame(thread_current()), &context);
-    if (NT_SUCCESS(status) && TestAlert)
-        thread_current()->apc_due = true; /* if there is any */
     return status;
 }
 

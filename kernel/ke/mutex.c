@@ -29,9 +29,7 @@ static void wait_for_turn(struct mutex *mutex, KIRQL irql)
 {
     KWAIT_BLOCK block;
     PVOID header = &mutex->header;
-    const struct wait wait = {
-        &header, 1, WaitAny, WrMutex, KernelMode, WAIT_FOREVER, &block, false
-    };
+    const struct wait wait = { &header, 1, WaitAny, WrMutex, KernelMode, WAIT_FOREVER, &block };
     if (!mutex->header.WaitListHead.Flink)
         InitializeListHead(&mutex->header.WaitListHead);
     mutex->header.Type = EventSynchronizationObject;

@@ -21,7 +21,6 @@ struct process {
     uint64_t stack_reserve,
         stack_commit;      /* of its threads, in bytes: whole pages; before the first thread,
                               by the image */
-    uint64_t apc_entry;    /* KiUserApcDispatcher; 0: none */
     uint64_t peb, start;   /* start: the program's entry point */
     uint64_t thread_entry; /* ntdll's routine where its threads begin */
     bool faulted;          /* an exception ended it: that of the next two */

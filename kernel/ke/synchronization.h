@@ -39,16 +39,13 @@ NTSTATUS NtReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
 NTSTATUS NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
                        POBJECT_ATTRIBUTES ObjectAttributes, TIMER_TYPE TimerType);
 /* Signals the timer at DueTime, as of KeWaitForSingleObject, and then each Period milliseconds (0:
- * once); until then it is not signaled. Each time the calling thread calls
- * TimerApcRoutine(TimerContext, the time since 1601, low and high half) at its next alertable
- * wait, if that is not NULL; one such call waits at a time, and when the thread ends the timer is
- * cancelled. TIMER_MODIFY_STATE. *PreviousState: whether it was set already.
- * STATUS_INVALID_PARAMETER_6: Period is negative; STATUS_NOT_SUPPORTED: a call, but not to a
- * Windows program; STATUS_INSUFFICIENT_RESOURCES. With ResumeTimer STATUS_TIMER_RESUME_IGNORED: it
- * is set, but wakes no machine. NT: a call is lost while the thread's queue is full (suspend.h). */
-NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PTIMER_APC_ROUTINE TimerApcRoutine,
+ * once); until then it is not signaled. TIMER_MODIFY_STATE. *PreviousState: whether it was set
+ * already. STATUS_INVALID_PARAMETER_6: Period is negative. With ResumeTimer
+ * STATUS_TIMER_RESUME_IGNORED: it is set, but wakes no machine. NT: STATUS_NOT_SUPPORTED: a
+ * TimerApcRoutine, as there are no APCs. */
+NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PVOID TimerApcRoutine,
                     PVOID TimerContext, BOOLEAN ResumeTimer, LONG Period, PBOOLEAN PreviousState);
-/* Cancels the timer, and its call if that is queued. *CurrentState: whether it is signaled; that
+/* Cancels the timer. *CurrentState: whether it is signaled; that
  * does not change. TIMER_MODIFY_STATE. */
 NTSTATUS NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState);
 

@@ -77,8 +77,6 @@ static void destroy_thread(struct object *object)
     struct thread *thread = CONTAINING_RECORD(object, struct thread, object);
     struct process *process = thread->process;
     phys_free(thread->stack, STACK_PAGES);
-    if (thread->apcs)
-        phys_free(thread->apcs, 1);
     phys_free(thread, 1);
     if (process)
         object_release(&process->object);
@@ -109,7 +107,6 @@ static struct thread *allocate(const char *name)
     }
     object_init(&thread->object, &thread_type, ThreadObject, 2);
     InitializeListHead(&thread->mutants);
-    InitializeListHead(&thread->timers);
     thread->name = name;
     thread->id = 4 * (__atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED) + 1);
     thread->priority = THREAD_PRIORITY;

@@ -5,7 +5,6 @@
 #include "kernel/ke/object.h"
 #include "kernel/nt/nt.h"
 
-struct apc_queue;
 struct mutex;
 struct process;
 struct thread_profiling;
@@ -44,15 +43,11 @@ struct thread {
     const struct wait *wait; /* while THREAD_WAITING; on its stack */
     LIST_ENTRY sleep;        /* others with a deadline */
     NTSTATUS wait_status;
-    LIST_ENTRY mutants;     /* that it owns */
-    LIST_ENTRY timers;      /* that queue their calls to it (timer.h) */
-    uint32_t suspended;     /* atomic to read: how often */
-    unsigned apc_count;     /* calls that wait in apcs */
-    struct apc_queue *apcs; /* NULL: it never had one */
-    bool apc_due;           /* its next return from a system call is a call from apcs */
-    bool killed;            /* it ends as soon as it owns no mutex */
-    bool forced;            /* it ends even while it owns a mutex */
-    struct mutex *held;     /* the mutex taken last */
+    LIST_ENTRY mutants; /* that it owns */
+    uint32_t suspended; /* atomic to read: how often */
+    bool killed;        /* it ends as soon as it owns no mutex */
+    bool forced;        /* it ends even while it owns a mutex */
+    struct mutex *held; /* the mutex taken last */
 
     uint64_t created, ended;      /* clock_ns; ended: L: dispatcher lock, 0: it lives */
     bool exiting;                 /* its own: it is in thread_exit */

@@ -6,7 +6,6 @@
 #include "kernel/base/list.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "kernel/ke/wait.h"
 
 #define NS_PER_MS 1000000ul
@@ -51,11 +50,6 @@ static void come(KTIMER *timer, uint64_t now)
     dispatcher_signal(&timer->Header);
     if (timer->Dpc)
         timer_dpc(timer->Dpc);
-    bool of_user = timer->Header.Type == TimerNotificationObject ||
-                   timer->Header.Type == TimerSynchronizationObject;
-    struct user_timer *user = of_user ? CONTAINING_RECORD(timer, struct user_timer, timer) : NULL;
-    if (user && user->thread)
-        timer_call(user);
 }
 
 static void expire(uint64_t now)
@@ -97,21 +91,4 @@ bool timer_cancel(KTIMER *timer)
         changed();
     }
     return was;
-}
-
-void timer_part(struct user_timer *timer)
-{
-    if (timer->thread)
-        RemoveEntryList(&timer->link);
-    timer->thread = NULL;
-}
-
-void timer_thread_ends(struct thread *thread)
-{
-    while (!IsListEmpty(&thread->timers)) {
-        struct user_timer *timer = CONTAINING_RECORD(thread->timers.Flink, struct user_timer, link);
-        timer_cancel(&timer->timer);
-        timer_part(timer);
-        timer->queued = false;
-    }
 }

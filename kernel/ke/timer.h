@@ -6,17 +6,6 @@
 #include <stdbool.h>
 #include "kernel/nt/nt_dispatcher.h"
 
-struct thread;
-
-/* A timer of ring 3. Its call is a user APC of the thread that set it. */
-struct user_timer {
-    KTIMER timer;
-    LIST_ENTRY link;       /* thread->timers */
-    struct thread *thread; /* NULL: no call */
-    PVOID routine, context;
-    bool queued; /* the call waits in the thread's queue */
-};
-
 /* The timer interrupt's: ends the waits whose time is over, and signals the timers that are due.
  * Takes the lock itself, as no other routine here. */
 void timer_tick(void);
@@ -28,7 +17,3 @@ bool timer_cancel(KTIMER *timer);
 static inline bool timer_is_set(const KTIMER *timer) { return timer->TimerListEntry.Flink; }
 /* The set timer that comes after this one, or first; NULL: there is none. */
 const KTIMER *timer_next(const KTIMER *timer);
-/* Unlinks it from the thread that set it. */
-void timer_part(struct user_timer *timer);
-/* Cancels the timers whose calls are the thread's, which ends. */
-void timer_thread_ends(struct thread *thread);

@@ -1,39 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* The services for timers. Statuses: synchronization.h. */
 #include "hal/machine/clock.h"
-#include "kernel/base/upcalls.h"
 #include "kernel/base/irql.h"
-#include "kernel/base/list.h"
 #include "kernel/ke/caller.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/sched.h"
-#include "kernel/ke/suspend.h"
 #include "kernel/ke/synchronization.h"
 #include "kernel/ke/timer.h"
 #include "kernel/ke/waitable.h"
-#include "kernel/nt/nt_time.h"
 
-_Static_assert(sizeof(struct user_timer) - sizeof(DISPATCHER_HEADER) <= WAITABLE_OWN, "size");
+_Static_assert(sizeof(KTIMER) - sizeof(DISPATCHER_HEADER) <= WAITABLE_OWN, "size");
 
-static struct user_timer *timer_of(const struct object *object)
-{
-    return (struct user_timer *)&object->header;
-}
-
-/* L: dispatcher lock. What was set before leaves no call queued. */
-static void forget_call(struct user_timer *timer)
-{
-    if (timer->queued)
-        apc_take_back(timer->thread, &timer->queued);
-    timer_part(timer);
-}
+static KTIMER *timer_of(const struct object *object) { return (KTIMER *)&object->header; }
 
 static void destroy_timer(struct object *object)
 {
-    struct user_timer *timer = timer_of(object);
     KIRQL irql = sched_lock();
-    timer_cancel(&timer->timer);
-    forget_call(timer);
+    timer_cancel(timer_of(object));
     sched_unlock(irql);
     waitable_destroy(object);
 }
@@ -58,55 +41,29 @@ NTSTATUS NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
     return waitable_publish(object, &name, flags, DesiredAccess, TimerHandle);
 }
 
-/* L: dispatcher lock. One call waits at a time, however often the timer comes. */
-static void call(struct user_timer *timer)
-{
-    if (!timer->queued)
-        apc_put_timed(timer->thread, timer->routine, timer->context,
-                      SYSTEM_TIME_AT_BOOT + clock_ns() / 100, &timer->queued);
-}
-
-static bool set_timer(struct user_timer *timer, uint64_t due_ns, ULONG period, PVOID routine,
-                      PVOID context)
-{
-    struct thread *me = thread_current();
-    KIRQL irql = sched_lock();
-    timer_call = call;
-    forget_call(timer);
-    if (routine) {
-        timer->routine = routine;
-        timer->context = context;
-        timer->thread = me;
-        InsertTailList(&me->timers, &timer->link);
-    }
-    bool was = timer_set(&timer->timer, due_ns, period);
-    sched_unlock(irql);
-    return was;
-}
-
-NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PTIMER_APC_ROUTINE TimerApcRoutine,
+NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PVOID TimerApcRoutine,
                     PVOID TimerContext, BOOLEAN ResumeTimer, LONG Period, PBOOLEAN PreviousState)
 {
     struct object *object;
     LARGE_INTEGER due;
-    BOOLEAN before = FALSE;
+    (void)TimerContext;
+    BOOLEAN before;
     NTSTATUS status = caller_get(&due, DueTime, sizeof due);
     if (NT_SUCCESS(status))
         status = caller_probe_optional(PreviousState, sizeof before);
+    if (NT_SUCCESS(status) && TimerApcRoutine)
+        status = STATUS_NOT_SUPPORTED;
     if (NT_SUCCESS(status) && Period < 0)
         status = STATUS_INVALID_PARAMETER_6;
     if (NT_SUCCESS(status))
         status = handle_lookup(TimerHandle, &timer_type, TIMER_MODIFY_STATE, &object);
     if (!NT_SUCCESS(status))
         return status;
-    if (TimerApcRoutine)
-        status = apc_have_queue();
-    if (NT_SUCCESS(status))
-        before = set_timer(timer_of(object), dispatcher_deadline(&due), (ULONG)Period,
-                           (PVOID)TimerApcRoutine, TimerContext);
+    KIRQL irql = sched_lock();
+    before = timer_set(timer_of(object), dispatcher_deadline(&due), (ULONG)Period);
+    sched_unlock(irql);
     object_release(object);
-    if (NT_SUCCESS(status))
-        status = caller_put_optional(PreviousState, &before, sizeof before);
+    status = caller_put_optional(PreviousState, &before, sizeof before);
     return NT_SUCCESS(status) && ResumeTimer ? STATUS_TIMER_RESUME_IGNORED : status;
 }
 
@@ -120,8 +77,7 @@ NTSTATUS NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState)
     if (!NT_SUCCESS(status))
         return status;
     KIRQL irql = sched_lock();
-    timer_cancel(&timer_of(object)->timer);
-    forget_call(timer_of(object));
+    timer_cancel(timer_of(object));
     before = object->header.SignalState > 0;
     sched_unlock(irql);
     object_release(object);
@@ -130,7 +86,7 @@ NTSTATUS NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState)
 
 static void query_timer(const struct object *object, void *info)
 {
-    const uint64_t due = timer_of(object)->timer.DueTime;
+    const uint64_t due = timer_of(object)->DueTime;
     int64_t left = due > INT64_MAX ? INT64_MAX : (int64_t)(due - clock_ns());
     *(TIMER_BASIC_INFORMATION *)info =
         (TIMER_BASIC_INFORMATION){ .RemainingTime.QuadPart = left / 100,

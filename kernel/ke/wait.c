@@ -240,10 +240,6 @@ static NTSTATUS try_now(struct thread *me, const struct wait *w)
     if (at_limit(w, me))
         return STATUS_MUTANT_LIMIT_EXCEEDED;
     NTSTATUS status = take_needed(w, me);
-    if (status == STATUS_PENDING && w->alertable && w->mode == UserMode && me->apc_count) {
-        me->apc_due = true;
-        return STATUS_USER_APC;
-    }
     if (status == STATUS_PENDING && w->wake_ns != WAIT_FOREVER && w->wake_ns <= clock_ns())
         status = w->count ? STATUS_TIMEOUT : STATUS_SUCCESS;
     return status;
@@ -293,7 +289,6 @@ NTSTATUS sched_wait(struct object *object, uint64_t wake_ns, KWAIT_REASON reason
 {
     KWAIT_BLOCK block;
     PVOID header = object ? &object->header : NULL;
-    const struct wait w = { &header,    object ? 1 : 0, WaitAny, reason,
-                            KernelMode, wake_ns,        &block,  false };
+    const struct wait w = { &header, object ? 1 : 0, WaitAny, reason, KernelMode, wake_ns, &block };
     return wait_for(&w);
 }

@@ -16,13 +16,12 @@ struct wait {
     KPROCESSOR_MODE mode; /* UserMode: the end of the thread ends the wait too */
     uint64_t wake_ns;     /* by clock_ns; a time that is past: do not wait; or WAIT_FOREVER */
     KWAIT_BLOCK *blocks;  /* `count` of them */
-    bool alertable;       /* UserMode: a call that is queued to the thread (suspend.h) ends it */
 };
 
 /* STATUS_WAIT_0 + which one it was (WaitAll: STATUS_WAIT_0), STATUS_ABANDONED_WAIT_0 + which one if
  * that was a mutant whose owner ended (WaitAll: STATUS_ABANDONED_WAIT_0 if one of them),
  * STATUS_TIMEOUT (0 objects: STATUS_SUCCESS), STATUS_MUTANT_LIMIT_EXCEEDED,
- * STATUS_THREAD_IS_TERMINATING, STATUS_USER_APC. IRQL < DISPATCH_LEVEL. */
+ * STATUS_THREAD_IS_TERMINATING. IRQL < DISPATCH_LEVEL. */
 NTSTATUS wait_for(const struct wait *wait);
 
 /* The rest under the dispatcher lock (sched.h). */

@@ -16,14 +16,13 @@ static NTSTATUS get_deadline(const LARGE_INTEGER *timeout, uint64_t *wake_ns)
 }
 
 static NTSTATUS wait_for_objects(struct object *const *objects, unsigned count, WAIT_TYPE type,
-                                 uint64_t wake_ns, BOOLEAN alertable)
+                                 uint64_t wake_ns)
 {
     PVOID headers[MAXIMUM_WAIT_OBJECTS];
     KWAIT_BLOCK blocks[MAXIMUM_WAIT_OBJECTS];
     for (unsigned i = 0; i < count; i++)
         headers[i] = &objects[i]->header;
-    const struct wait wait = { headers,  count,   type,   UserRequest,
-                               UserMode, wake_ns, blocks, alertable != 0 };
+    const struct wait wait = { headers, count, type, UserRequest, UserMode, wake_ns, blocks };
     return wait_for(&wait);
 }
 
@@ -31,12 +30,13 @@ NTSTATUS NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER 
 {
     struct object *object;
     uint64_t wake_ns;
+    (void)Alertable;
     NTSTATUS status = get_deadline(Timeout, &wake_ns);
     if (NT_SUCCESS(status))
         status = handle_lookup(Handle, NULL, SYNCHRONIZE, &object);
     if (!NT_SUCCESS(status))
         return status;
-    status = wait_for_objects(&object, 1, WaitAny, wake_ns, Alertable);
+    status = wait_for_objects(&object, 1, WaitAny, wake_ns);
     object_release(object);
     return status;
 }
@@ -79,6 +79,7 @@ NTSTATUS NtWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE
     HANDLE handles[MAXIMUM_WAIT_OBJECTS];
     struct object *objects[MAXIMUM_WAIT_OBJECTS];
     uint64_t wake_ns;
+    (void)Alertable;
     if (!Count || Count > MAXIMUM_WAIT_OBJECTS)
         return STATUS_INVALID_PARAMETER_1;
     if (WaitType != WaitAll && WaitType != WaitAny)
@@ -90,7 +91,7 @@ NTSTATUS NtWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE
         status = look_up_objects(handles, Count, WaitType, objects);
     if (!NT_SUCCESS(status))
         return status;
-    status = wait_for_objects(objects, Count, WaitType, wake_ns, Alertable);
+    status = wait_for_objects(objects, Count, WaitType, wake_ns);
     release_objects(objects, Count);
     return status;
 }
@@ -117,13 +118,11 @@ static NTSTATUS check_signal(const struct object *object, ACCESS_MASK access)
 }
 _Static_assert(EVENT_MODIFY_STATE == SEMAPHORE_MODIFY_STATE, "one right");
 
-static NTSTATUS signal_and_wait(struct object *to_signal, struct object *object, uint64_t wake_ns,
-                                BOOLEAN alertable)
+static NTSTATUS signal_and_wait(struct object *to_signal, struct object *object, uint64_t wake_ns)
 {
     PVOID header = &object->header;
     KWAIT_BLOCK block;
-    const struct wait wait = { &header,  1,       WaitAny, UserRequest,
-                               UserMode, wake_ns, &block,  alertable != 0 };
+    const struct wait wait = { &header, 1, WaitAny, UserRequest, UserMode, wake_ns, &block };
     KIRQL irql = sched_lock();
     NTSTATUS status = signal(to_signal);
     if (NT_SUCCESS(status))
@@ -138,6 +137,7 @@ NTSTATUS NtSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle, 
     struct object *objects[2];
     ACCESS_MASK access;
     uint64_t wake_ns;
+    (void)Alertable;
     NTSTATUS status = get_deadline(Timeout, &wake_ns);
     if (NT_SUCCESS(status))
         status = handle_lookup_access(SignalHandle, NULL, 0, &objects[0], &access);
@@ -147,7 +147,7 @@ NTSTATUS NtSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle, 
     if (NT_SUCCESS(status)) {
         status = check_signal(objects[0], access);
         if (NT_SUCCESS(status))
-            status = signal_and_wait(objects[0], objects[1], wake_ns, Alertable);
+            status = signal_and_wait(objects[0], objects[1], wake_ns);
         object_release(objects[1]);
     }
     object_release(objects[0]);
@@ -162,14 +162,14 @@ NTSTATUS NtYieldExecution(void)
 NTSTATUS NtDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval)
 {
     LARGE_INTEGER interval;
+    (void)Alertable;
     NTSTATUS status = caller_get(&interval, DelayInterval, sizeof interval);
     if (!NT_SUCCESS(status))
         return status;
-    const struct wait wait = { NULL,     0,
-                               WaitAny,  DelayExecution,
-                               UserMode, dispatcher_deadline(&interval),
-                               NULL,     Alertable != 0 };
-    if (interval.QuadPart == 0 && !(Alertable && thread_current()->apc_count))
+    const struct wait wait = {
+        NULL, 0, WaitAny, DelayExecution, UserMode, dispatcher_deadline(&interval), NULL
+    };
+    if (interval.QuadPart == 0)
         return NtYieldExecution();
     return wait_for(&wait);
 }

@@ -4,7 +4,6 @@
 #include "kernel/ke/process.h"
 #include "kernel/base/upcalls.h"
 #include "kernel/ke/dispatcher.h"
-#include "kernel/ke/suspend.h"
 #include "kernel/mm/vm.h"
 #include "kernel/services/services.h"
 #include "tests/harness/kernel.h"
@@ -152,59 +151,6 @@ TEST(process, table_goes_with_it,
     }
     end_by_force(r.process, r.thread);
     test_run_anywhere();
-}
-
-/* How many APCs the current thread's queue takes. */
-static unsigned fill_queue(void)
-{
-    unsigned n = 0;
-    while (n <= THREAD_APCS && apc_queue(thread_current(), (PVOID)1, NULL, NULL, NULL))
-        n++;
-    return n;
-}
-
-/* Timers' calls a, b and c: only the one whose timer is set anew is taken back, wherever it is. */
-static void take_back_timed(struct thread *me)
-{
-    static const unsigned order[] = { 1, 1, 2, 0 };
-    bool marks[3] = { false };
-    CHECK_STATUS(apc_have_queue(), STATUS_SUCCESS);
-    for (unsigned i = 0; i < ARRAY_SIZE(marks); i++)
-        apc_put_timed(me, (PVOID)1, NULL, i, &marks[i]);
-    CHECK(marks[0] && marks[1] && marks[2]);
-    for (unsigned i = 0; i < ARRAY_SIZE(order); i++) {
-        apc_take_back(me, &marks[order[i]]);
-        CHECK_EQ(me->apc_count, (unsigned)(marks[0] + marks[1] + marks[2]));
-        CHECK_EQ(me->apc_count, i < 2 ? 2 : 3 - i);
-    }
-}
-
-static void use_places(void *unused)
-{
-    struct thread *me = thread_current();
-    (void)unused;
-    struct process *own = user_pretend();
-    REQUIRE(own != NULL);
-    me->trusted--; /* a program's */
-    own->apc_entry = 1;
-    CHECK_EQ(fill_queue(), THREAD_APCS);
-    CHECK_EQ(me->apc_count, THREAD_APCS);
-    me->apc_count = THREAD_APCS - 1;
-    CHECK_EQ(fill_queue(), 1);
-    me->apc_count = 0;
-    take_back_timed(me);
-    me->trusted++;
-    user_pretend_end(own);
-}
-
-TEST(
-    process, apc_places,
-    "a thread's queue takes as many APCs as it has places; a timer that is set anew gives back its "
-    "own")
-{
-    struct thread *thread = team_start(use_places, NULL, cpu_all(), THREAD_PRIORITY);
-    REQUIRE(thread != NULL);
-    team_end(thread);
 }
 
 TEST(process, another, "services that are for the current process refuse the handle of another")

@@ -4,7 +4,6 @@
 #include <Windows.h>
 #include <evntcons.h>
 #include <evntrace.h>
-#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <cwchar>
@@ -51,75 +50,6 @@ static void texts()
           GetLastError() == ERROR_MR_MID_NOT_FOUND);
 }
 
-static volatile long hits;
-
-static DWORD WINAPI hit(LPVOID event)
-{
-    InterlockedIncrement(&hits);
-    return SetEvent((HANDLE)event);
-}
-
-static void waits()
-{
-    HANDLE event = CreateEvent(nullptr, FALSE, FALSE, nullptr),
-           other = CreateEventW(nullptr, TRUE, TRUE, nullptr);
-    HANDLE both[] = { event, other };
-    CHECK(event && other);
-    HANDLE thread = CreateThread(nullptr, 0, hit, event, CREATE_SUSPENDED, nullptr);
-    CHECK(WaitForSingleObject(thread, 5) == WAIT_TIMEOUT && !hits);
-    CHECK(SetThreadPriority(thread, THREAD_PRIORITY_HIGHEST) &&
-          GetThreadPriority(thread) == THREAD_PRIORITY_HIGHEST);
-    CHECK(ResumeThread(thread) == 1);
-    CHECK(WaitForMultipleObjects(2, both, TRUE, INFINITE) == WAIT_OBJECT_0 && hits == 1);
-    CHECK(WaitForMultipleObjects(2, both, FALSE, 0) == WAIT_OBJECT_0 + 1);
-    HANDLE semaphore = CreateSemaphore(nullptr, 1, 2, nullptr),
-           mutex = CreateMutex(nullptr, TRUE, nullptr);
-    CHECK(ReleaseSemaphore(semaphore, 1, nullptr) && !ReleaseSemaphore(semaphore, 1, nullptr) &&
-          GetLastError() == ERROR_TOO_MANY_POSTS);
-    CHECK(ReleaseMutex(mutex) && !ReleaseMutex(mutex) && GetLastError() == ERROR_NOT_OWNER);
-    CHECK(WaitForSingleObject(nullptr, 0) == WAIT_FAILED && GetLastError() == ERROR_INVALID_HANDLE);
-    CHECK(WaitForMultipleObjects(0, both, FALSE, 0) == WAIT_FAILED &&
-          GetLastError() == ERROR_INVALID_PARAMETER);
-    SRWLOCK lock = SRWLOCK_INIT;
-    AcquireSRWLockShared(&lock);
-    CHECK(!TryAcquireSRWLockExclusive(&lock) && TryAcquireSRWLockShared(&lock));
-    ReleaseSRWLockShared(&lock);
-    ReleaseSRWLockShared(&lock);
-    AcquireSRWLockExclusive(&lock);
-    CONDITION_VARIABLE condition = CONDITION_VARIABLE_INIT;
-    CHECK(!SleepConditionVariableSRW(&condition, &lock, 2, 0) && GetLastError() == ERROR_TIMEOUT);
-    ReleaseSRWLockExclusive(&lock);
-}
-
-static LONG ended;
-static VOID WINAPI on_end(PVOID value) { ended += (LONG)(LONG_PTR)value; }
-static DWORD slot;
-static DWORD WINAPI use_slot(LPVOID value) { return FlsSetValue(slot, value); }
-static BOOL CALLBACK once(PINIT_ONCE, PVOID count, PVOID *) { return ++*(int *)count; }
-
-static void memory_and_slots()
-{
-    DWORD old;
-    INIT_ONCE begun = INIT_ONCE_STATIC_INIT;
-    int count = 0;
-    void *page = VirtualAlloc(nullptr, 4096, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
-    CHECK(VirtualProtect(page, 4096, PAGE_READONLY, &old) && old == PAGE_READWRITE &&
-          VirtualFree(page, 0, MEM_RELEASE));
-    void *block = HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, 100);
-    CHECK(block && HeapSize(GetProcessHeap(), 0, block) == 100 &&
-          HeapFree(GetProcessHeap(), 0, block));
-    slot = FlsAlloc(on_end);
-    HANDLE thread = CreateThread(nullptr, 0, use_slot, (LPVOID)7, 0, nullptr);
-    WaitForSingleObject(thread, INFINITE);
-    CHECK(ended == 7 && FlsFree(slot) && !FlsFree(slot));
-    InitOnceExecuteOnce(&begun, once, &count, nullptr);
-    CHECK(InitOnceExecuteOnce(&begun, once, &count, nullptr) && count == 1);
-    YieldProcessor();
-    MemoryBarrier();
-    unsigned auxiliary;
-    CHECK(__rdtscp(&auxiliary) > 0);
-}
-
 static void traces()
 {
     struct {
@@ -160,8 +90,6 @@ int main()
     State state = Waiting;
     CHECK(state == 2);
     texts();
-    waits();
-    memory_and_slots();
     traces();
     counters();
     std::printf("%d checks\n", checks);

@@ -77,12 +77,6 @@ WINBOOL WINAPI SetConsoleTitleA(LPCSTR lpConsoleTitle)
     return TRUE;
 }
 
-WINBOOL WINAPI SetConsoleTitleW(LPCWSTR lpConsoleTitle)
-{
-    (void)lpConsoleTitle;
-    return TRUE;
-}
-
 /* Nobody presses Ctrl-C. */
 WINBOOL WINAPI SetConsoleCtrlHandler(PHANDLER_ROUTINE HandlerRoutine, WINBOOL Add)
 {

@@ -69,16 +69,6 @@ HANDLE WINAPI CreateEventExW(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCWSTR lp
                          &handle);
 }
 
-HANDLE WINAPI CreateEventExA(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCSTR lpName, DWORD dwFlags,
-                             DWORD dwDesiredAccess)
-{
-    WCHAR buffer[MAX_PATH];
-    const WCHAR *wide;
-    return widen_name(lpName, buffer, &wide)
-               ? CreateEventExW(lpEventAttributes, wide, dwFlags, dwDesiredAccess)
-               : NULL;
-}
-
 static DWORD event_flags(BOOL manual, BOOL set)
 {
     return (manual ? CREATE_EVENT_MANUAL_RESET : 0) | (set ? CREATE_EVENT_INITIAL_SET : 0);
@@ -94,8 +84,11 @@ HANDLE WINAPI CreateEventW(LPSECURITY_ATTRIBUTES lpEventAttributes, WINBOOL bMan
 HANDLE WINAPI CreateEventA(LPSECURITY_ATTRIBUTES lpEventAttributes, WINBOOL bManualReset,
                            WINBOOL bInitialState, LPCSTR lpName)
 {
-    return CreateEventExA(lpEventAttributes, lpName, event_flags(bManualReset, bInitialState),
-                          EVENT_ALL_ACCESS);
+    WCHAR buffer[MAX_PATH];
+    const WCHAR *wide;
+    return widen_name(lpName, buffer, &wide)
+               ? CreateEventW(lpEventAttributes, bManualReset, bInitialState, wide)
+               : NULL;
 }
 
 WINBOOL WINAPI SetEvent(HANDLE hEvent) { return succeeded(NtSetEvent(hEvent, NULL)); }
@@ -116,18 +109,6 @@ HANDLE WINAPI CreateSemaphoreExW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LO
                          &handle);
 }
 
-HANDLE WINAPI CreateSemaphoreExA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
-                                 LONG lMaximumCount, LPCSTR lpName, DWORD dwFlags,
-                                 DWORD dwDesiredAccess)
-{
-    WCHAR buffer[MAX_PATH];
-    const WCHAR *wide;
-    return widen_name(lpName, buffer, &wide)
-               ? CreateSemaphoreExW(lpSemaphoreAttributes, lInitialCount, lMaximumCount, wide,
-                                    dwFlags, dwDesiredAccess)
-               : NULL;
-}
-
 HANDLE WINAPI CreateSemaphoreW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
                                LONG lMaximumCount, LPCWSTR lpName)
 {
@@ -138,8 +119,11 @@ HANDLE WINAPI CreateSemaphoreW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG
 HANDLE WINAPI CreateSemaphoreA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
                                LONG lMaximumCount, LPCSTR lpName)
 {
-    return CreateSemaphoreExA(lpSemaphoreAttributes, lInitialCount, lMaximumCount, lpName, 0,
-                              SEMAPHORE_ALL_ACCESS);
+    WCHAR buffer[MAX_PATH];
+    const WCHAR *wide;
+    return widen_name(lpName, buffer, &wide)
+               ? CreateSemaphoreW(lpSemaphoreAttributes, lInitialCount, lMaximumCount, wide)
+               : NULL;
 }
 
 WINBOOL WINAPI ReleaseSemaphore(HANDLE hSemaphore, LONG lReleaseCount, LPLONG lpPreviousCount)
@@ -160,16 +144,6 @@ HANDLE WINAPI CreateMutexExW(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCWSTR lp
                          &handle);
 }
 
-HANDLE WINAPI CreateMutexExA(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCSTR lpName, DWORD dwFlags,
-                             DWORD dwDesiredAccess)
-{
-    WCHAR buffer[MAX_PATH];
-    const WCHAR *wide;
-    return widen_name(lpName, buffer, &wide)
-               ? CreateMutexExW(lpMutexAttributes, wide, dwFlags, dwDesiredAccess)
-               : NULL;
-}
-
 HANDLE WINAPI CreateMutexW(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bInitialOwner,
                            LPCWSTR lpName)
 {
@@ -180,8 +154,10 @@ HANDLE WINAPI CreateMutexW(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bIni
 HANDLE WINAPI CreateMutexA(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bInitialOwner,
                            LPCSTR lpName)
 {
-    return CreateMutexExA(lpMutexAttributes, lpName, bInitialOwner ? CREATE_MUTEX_INITIAL_OWNER : 0,
-                          MUTANT_ALL_ACCESS);
+    WCHAR buffer[MAX_PATH];
+    const WCHAR *wide;
+    return widen_name(lpName, buffer, &wide) ? CreateMutexW(lpMutexAttributes, bInitialOwner, wide)
+                                             : NULL;
 }
 
 WINBOOL WINAPI ReleaseMutex(HANDLE hMutex) { return succeeded(NtReleaseMutant(hMutex, NULL)); }
@@ -205,16 +181,6 @@ HANDLE WINAPI CreateWaitableTimerExW(LPSECURITY_ATTRIBUTES lpTimerAttributes, LP
                          &handle);
 }
 
-HANDLE WINAPI CreateWaitableTimerExA(LPSECURITY_ATTRIBUTES lpTimerAttributes, LPCSTR lpTimerName,
-                                     DWORD dwFlags, DWORD dwDesiredAccess)
-{
-    WCHAR buffer[MAX_PATH];
-    const WCHAR *wide;
-    return widen_name(lpTimerName, buffer, &wide)
-               ? CreateWaitableTimerExW(lpTimerAttributes, wide, dwFlags, dwDesiredAccess)
-               : NULL;
-}
-
 HANDLE WINAPI CreateWaitableTimerW(LPSECURITY_ATTRIBUTES lpTimerAttributes, WINBOOL bManualReset,
                                    LPCWSTR lpTimerName)
 {
@@ -226,12 +192,14 @@ HANDLE WINAPI CreateWaitableTimerW(LPSECURITY_ATTRIBUTES lpTimerAttributes, WINB
 HANDLE WINAPI CreateWaitableTimerA(LPSECURITY_ATTRIBUTES lpTimerAttributes, WINBOOL bManualReset,
                                    LPCSTR lpTimerName)
 {
-    return CreateWaitableTimerExA(lpTimerAttributes, lpTimerName,
-                                  bManualReset ? CREATE_WAITABLE_TIMER_MANUAL_RESET : 0,
-                                  TIMER_ALL_ACCESS);
+    WCHAR buffer[MAX_PATH];
+    const WCHAR *wide;
+    return widen_name(lpTimerName, buffer, &wide)
+               ? CreateWaitableTimerW(lpTimerAttributes, bManualReset, wide)
+               : NULL;
 }
 
-/* fResume: TRUE, and the last error is ERROR_NOT_SUPPORTED. */
+/* fResume: TRUE, and the last error is ERROR_NOT_SUPPORTED. NT: no routine is called. */
 WINBOOL WINAPI SetWaitableTimer(HANDLE hTimer, const LARGE_INTEGER *lpDueTime, LONG lPeriod,
                                 PTIMERAPCROUTINE pfnCompletionRoutine,
                                 LPVOID lpArgToCompletionRoutine, WINBOOL fResume)
@@ -241,17 +209,6 @@ WINBOOL WINAPI SetWaitableTimer(HANDLE hTimer, const LARGE_INTEGER *lpDueTime, L
     if (status == STATUS_TIMER_RESUME_IGNORED)
         fail(ERROR_NOT_SUPPORTED);
     return succeeded(status);
-}
-
-/* NT: WakeContext and TolerableDelay have no effect: it wakes nothing, and is not late. */
-WINBOOL WINAPI SetWaitableTimerEx(HANDLE hTimer, const LARGE_INTEGER *lpDueTime, LONG lPeriod,
-                                  PTIMERAPCROUTINE pfnCompletionRoutine,
-                                  LPVOID lpArgToCompletionRoutine, PREASON_CONTEXT WakeContext,
-                                  ULONG TolerableDelay)
-{
-    (void)WakeContext, (void)TolerableDelay;
-    return SetWaitableTimer(hTimer, lpDueTime, lPeriod, pfnCompletionRoutine,
-                            lpArgToCompletionRoutine, FALSE);
 }
 
 WINBOOL WINAPI CancelWaitableTimer(HANDLE hTimer) { return succeeded(NtCancelTimer(hTimer, NULL)); }

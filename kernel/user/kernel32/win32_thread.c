@@ -131,9 +131,6 @@ WINBOOL WINAPI SetPriorityClass(HANDLE hProcess, DWORD dwPriorityClass)
 
 NTSTATUS NTAPI NtResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 NTSTATUS NTAPI NtSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
-NTSTATUS NTAPI NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1,
-                                PVOID ApcArgument2, PVOID ApcArgument3);
-
 NTSTATUS NTAPI NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
 NTSTATUS NTAPI NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
 
@@ -147,18 +144,6 @@ DWORD WINAPI SuspendThread(HANDLE hThread)
 {
     ULONG count;
     return succeeded(NtSuspendThread(hThread, &count)) ? count : (DWORD)-1;
-}
-
-static VOID NTAPI call_function(PVOID function, PVOID data, PVOID unused)
-{
-    (void)unused;
-    ((PAPCFUNC)function)((ULONG_PTR)data);
-}
-
-DWORD WINAPI QueueUserAPC(PAPCFUNC pfnAPC, HANDLE hThread, ULONG_PTR dwData)
-{
-    return (DWORD)succeeded(
-        NtQueueApcThread(hThread, (PVOID)call_function, (PVOID)pfnAPC, (PVOID)dwData, NULL));
 }
 
 WINBOOL WINAPI GetThreadContext(HANDLE hThread, LPCONTEXT lpContext)

@@ -27,8 +27,8 @@ DWORD WINAPI SleepEx(DWORD dwMilliseconds, BOOL bAlertable)
     interval(dwMilliseconds, &delay);
     if (dwMilliseconds == INFINITE)
         delay.QuadPart = INT64_MIN;
-    return NtDelayExecution((BOOLEAN)bAlertable, &delay) == WAIT_IO_COMPLETION ? WAIT_IO_COMPLETION
-                                                                               : 0;
+    NtDelayExecution((BOOLEAN)bAlertable, &delay);
+    return 0;
 }
 
 VOID WINAPI Sleep(DWORD dwMilliseconds) { SleepEx(dwMilliseconds, FALSE); }

@@ -7,7 +7,6 @@
 #include "kernel/image/pe.h"
 
 /* Services: kernel/nt/service_list.h */
-NTSTATUS NTAPI NtTestAlert(void);
 NTSTATUS load_image(const char *name, SIZE_T length, void **base, SIZE_T *size);
 
 /* load_image.c. A module begins with Windows' LDR_DATA_TABLE_ENTRY. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of entries that threads push and pop at once. No thread waits for another one, which may be
- * suspended, or ended, or of a lower priority: the header of <winnt.h>, depth and sequence, then
- * the first entry's address, changes by one CMPXCHG16B. Depth and sequence grow with each change as
- * one number, so that a header that was changed and changed back is not taken for the same. */
-#include "unwind.h"
+/* Lists of entries that threads push, and take all at once: what a C library keeps so. No thread
+ * waits for another one, which may be suspended, or ended, or of a lower priority: the header of
+ * <winnt.h>, depth and sequence, then the first entry's address, changes by one CMPXCHG16B. */
+#include "ntdll.h"
 
 #define ENTRY(region)                                                                              \
     ((PSLIST_ENTRY)((region) & ~15ull)) /* below it are 4 bits that are reserved */
@@ -41,43 +40,6 @@ PSLIST_ENTRY NTAPI RtlInterlockedPushEntrySList(PSLIST_HEADER ListHead, PSLIST_E
     return ENTRY(seen.Region);
 }
 
-/* Who takes an entry may free it at once. Another thread that has seen it reads what is no longer
- * the next entry, or has a fault, which slist_skip() steps over; its change then fails. */
-__attribute__((noinline)) static PSLIST_ENTRY next_of(PSLIST_ENTRY entry, PSLIST_HEADER header,
-                                                      ULONGLONG numbers)
-{
-    asm volatile(".globl slist_read, slist_read_end\n"
-                 "slist_read: mov (%0), %0\n"
-                 "slist_read_end:"
-                 : "+c"(entry)
-                 : "d"(header), "a"(numbers)
-                 : "memory");
-    return entry;
-}
-
-extern const char slist_read[], slist_read_end[];
-bool slist_skip(EXCEPTION_POINTERS *pointers)
-{
-    PCONTEXT context = pointers->ContextRecord;
-    if (pointers->ExceptionRecord->ExceptionCode != (DWORD)STATUS_ACCESS_VIOLATION ||
-        context->Rip != (DWORD64)slist_read ||
-        read_header((PSLIST_HEADER)context->Rdx).Alignment == context->Rax)
-        return false;
-    context->Rip = (DWORD64)slist_read_end;
-    return true;
-}
-
-PSLIST_ENTRY NTAPI RtlInterlockedPopEntrySList(PSLIST_HEADER ListHead)
-{
-    PSLIST_ENTRY first;
-    SLIST_HEADER seen = read_header(ListHead);
-    do
-        first = ENTRY(seen.Region);
-    while (first && !change_header(ListHead, &seen, seen.Alignment + CHANGE - 1,
-                                   next_of(first, ListHead, seen.Alignment)));
-    return first;
-}
-
 PSLIST_ENTRY NTAPI RtlInterlockedFlushSList(PSLIST_HEADER ListHead)
 {
     SLIST_HEADER seen = read_header(ListHead);
@@ -86,5 +48,3 @@ PSLIST_ENTRY NTAPI RtlInterlockedFlushSList(PSLIST_HEADER ListHead)
         ;
     return ENTRY(seen.Region);
 }
-
-USHORT NTAPI RtlQueryDepthSList(PSLIST_HEADER ListHead) { return ListHead->HeaderX64.Depth; }

@@ -86,7 +86,6 @@ VOID NTAPI LdrInitializeThunk(PTHREAD_START_ROUTINE start, PVOID argument)
     NTSTATUS status = first ? begin_process() : begin_thread();
     if (!NT_SUCCESS(status))
         NtTerminateProcess(CURRENT_PROCESS, status);
-    NtTestAlert(); /* calls queued before the thread ran come first */
     RtlUserThreadStart(start, argument);
 }
 

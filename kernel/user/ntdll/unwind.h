@@ -65,7 +65,3 @@ bool dispatch_exception(PEXCEPTION_RECORD record, PCONTEXT context);
 
 /* missing.c: ends the program if the exception is the use of an import that no library has. */
 void missing_used(const EXCEPTION_POINTERS *pointers);
-
-/* slist.c. True: it was an entry of a list that another thread has taken and freed since, which was
- * to be read; continue at the context. */
-bool slist_skip(EXCEPTION_POINTERS *pointers);

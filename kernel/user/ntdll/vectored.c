@@ -76,8 +76,6 @@ LONG call_vectored(EXCEPTION_POINTERS *pointers, bool continue_handlers)
     struct list *list = &lists[continue_handlers];
     if (!continue_handlers)
         missing_used(pointers);
-    if (!continue_handlers && slist_skip(pointers))
-        return EXCEPTION_CONTINUE_EXECUTION;
     for (struct vectored *v = next_handler(list, 0); v; v = next_handler(list, v->order))
         if (v->handler(pointers) == EXCEPTION_CONTINUE_EXECUTION)
             return EXCEPTION_CONTINUE_EXECUTION;
