@@ -6,6 +6,7 @@
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"
 #include "kernel/image/image.h"
+#include "tests/harness/cost.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
 
@@ -16,15 +17,9 @@ static int64_t samples[PMU_FIXED + PMU_FIXED_MAX][BENCH_RUNS_MAX];
 
 static const char *exception_name(uint64_t vector)
 {
-    static const char *const exceptions[] = {
-        "#DE, divide error",   "#DB, debug exception",    "NMI",
-        "#BP, INT3",           "#OF, overflow",           "#BR, bound range",
-        "#UD, invalid opcode", "#NM, no coprocessor",     "#DF, double fault",
-        "coprocessor overrun", "#TS, invalid TSS",        "#NP, segment not present",
-        "#SS, stack fault",    "#GP, general protection", "#PF, page fault",
-        "vector 15",           "#MF, x87 error",          "#AC, alignment check",
-        "#MC, machine check",  "#XM, SIMD error",
-    };
+    static const char *const exceptions[] = { "#DE", "#DB", "NMI", "#BP", "#OF", "#BR", "#UD",
+                                              "#NM", "#DF", "9",   "#TS", "#NP", "#SS", "#GP",
+                                              "#PF", "15",  "#MF", "#AC", "#MC", "#XM" };
     return vector < ARRAY_SIZE(exceptions) ? exceptions[vector] : "exception";
 }
 
@@ -38,9 +33,8 @@ static void tell_end(const struct bench *b, unsigned half, const struct bench_en
     else if (end->vector == 3 && end->rip == BENCH_CODE + b->h.half[half].stop)
         print("# not measured: it leaves RSP 0x%lx, outside of its stack\n", end->rsp);
     else if (end->vector == 14)
-        print(
-            "# not measured: vector 14 (#PF, page fault), error code 0x%lx, address 0x%lx, at %s\n",
-            end->error, end->address, place);
+        print("# not measured: vector 14 (#PF), error code 0x%lx, address 0x%lx, at %s\n",
+              end->error, end->address, place);
     else
         print("# not measured: vector %lu (%s), error code 0x%lx, at %s\n", end->vector,
               exception_name(end->vector), end->error, place);
@@ -101,17 +95,6 @@ static bool round_of(const struct bench *b, const struct bench_event *events,
     return true;
 }
 
-static void sort_values(int64_t *values, unsigned n)
-{
-    for (unsigned i = 1; i < n; i++) {
-        int64_t value = values[i];
-        unsigned at = i;
-        for (; at && values[at - 1] > value; at--)
-            values[at] = values[at - 1];
-        values[at] = value;
-    }
-}
-
 /* Of one copy, rounded to three digits after the point. */
 static void print_cell(int64_t value, uint64_t divisor)
 {
@@ -130,7 +113,7 @@ static void print_event(const struct bench *b, const struct bench_event *event, 
 {
     unsigned n = b->h.runs;
     uint64_t parts = copies(b) * b->h.parts;
-    sort_values(values, n);
+    cost_sort(values, n);
     print("%-32s", event->name);
     print_cell(values[0], parts);
     print_cell(values[n / 2], parts);

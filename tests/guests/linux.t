@@ -66,21 +66,14 @@ run_is("PMU=intel-v4 LINUX=$dir/none", 2, qr/^tests\/tools\/run: LINUX='\S+' is 
        'no file');
 run_is("PMU=intel-v4 LINUX=Makefile", 2,
        qr/^tests\/tools\/run: LINUX='Makefile' is no Linux kernel \(bzImage\)\n\z/, 'no kernel');
-run_is('PMU=intel-v4 LINUX=' . file('old', $old), 2,
-       qr/^tests\/tools\/run: LINUX='\S+' has no 64-bit entry\n\z/, 'no 64-bit entry');
+run_is('PMU=intel-v4 LINUX=' . file('old', $old), 77,
+       qr/^# payload: this Linux has no 64-bit entry\s*$/m, 'no 64-bit entry');
 run_is('PMU=intel-v4 LINUX=' . file('large', $large), 2,
        qr/^tests\/tools\/run: LINUX and INITRD need more than MEMORY=256 MiB: at least 324\n\z/,
     'larger than memory');
-run_is("PMU=intel-v4 LINUX=$linux INITRD=Makefile", 2,
-       qr/^tests\/tools\/run: INITRD='Makefile' is no cpio archive, nor .*\n\z/, 'no initrd');
 run_is("PMU=intel-v4 LINUX=$linux INITRD=" . file('zip', "PK\3\4" . "\0" x 60), 2,
        qr/^tests\/tools\/run: INITRD='\S+' is no cpio archive, nor compressed .*\n\z/,
     'an initrd compressed in a way that Linux does not know');
-run_is("PMU=intel-v4 LINUX=" . file('gzip', "\x1f\x8b\x08" . "\0" x 2000), 2,
-       qr/^tests\/tools\/run: LINUX='\S+' is no Linux kernel \(bzImage\)\n\z/,
-    'a kernel compressed by itself');
-run_is("PMU=intel-v4 LINUX=" . file('elf', "\x7fELF" . "\0" x 2000), 2,
-       qr/^tests\/tools\/run: LINUX='\S+' is no Linux kernel \(bzImage\)\n\z/, 'a vmlinux');
 my $long = $bad;
 substr($long, 0x1f4, 4) = pack 'V', length($long) / 16 + 1;
 run_is("PMU=intel-v4 LINUX=" . file("cut$_", substr $long, 0, $_), 2,
@@ -91,9 +84,6 @@ truncate $huge, 300 << 20;
 run_is("PMU=intel-v4 LINUX=$linux INITRD=$huge", 2,
        qr/^tests\/tools\/run: LINUX and INITRD need more than MEMORY=256 MiB: at least 332\n\z/,
     'an initrd larger than memory');
-run_is("PMU=intel-v4 PAYLOAD=Makefile", 2,
-       qr/^tests\/tools\/run: PAYLOAD='Makefile' is no multiboot 1 image\n\z/,
-       'no multiboot image');
 run_is('PMU=intel-v4 PAYLOAD=' . file('short', $short), 77,
        qr/^# payload: this Linux is shorter than its header says\s*$/m, 'the loader itself: short');
 run_is('PMU=intel-v4 PAYLOAD=' . file('payload', $large), 77,

@@ -5,10 +5,9 @@
 #include "kernel/base/boot_info.h"
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"
-#include "tests/harness/counting.h"
+#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/user.h"
-#include "tests/harness/kinds.h"
 
 static uint32_t instructions_index, cycles_index;
 static bool has_cycles;
@@ -32,12 +31,8 @@ void cost_begin(unsigned ctr)
     if (!has_cycles)
         return;
     unsigned last = 63 - (unsigned)__builtin_clzll(free); /* a fixed one, if there are */
-    PHYSICAL_COUNTER_RESOURCE_LIST list = { .Count = 1 };
-    list.Descriptors[0].Type = ResourceTypeSingle;
-    list.Descriptors[0].u.CounterIndex = last;
     cycles_index = pmu_rdpmc_index(last);
-    has_cycles =
-        CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, &list, &cycles_owner), STATUS_SUCCESS);
+    has_cycles = CHECK_OK(take_one(BY_NULL, last, &cycles_owner));
     if (has_cycles)
         smp_call(SMP_ALL, start_cycles, &last);
 }
@@ -98,11 +93,11 @@ void cost_run(struct cost *cost, void (*operation)(void *), void (*nothing)(void
     a->wrmsr = (uint32_t)lesser(first, a->wrmsr, with.accesses.wrmsr - without.accesses.wrmsr);
 }
 
-static void sort_values(uint64_t *values, unsigned n)
+void cost_sort(int64_t *values, unsigned n)
 {
     for (unsigned i = 1; i < n; i++)
         for (unsigned at = i; at && values[at - 1] > values[at]; at--) {
-            uint64_t value = values[at];
+            int64_t value = values[at];
             values[at] = values[at - 1];
             values[at - 1] = value;
         }
@@ -128,7 +123,7 @@ static void describe_cost(char *line, size_t size, uint64_t instructions,
 void cost_print(const struct cost *cost, bool always, const char *format, ...)
 {
     char name[80], line[100];
-    uint64_t cycles[COST_RUNS];
+    int64_t cycles[COST_RUNS];
     va_list args;
     if (!cost->runs || !(always || boot_flag("verbose")))
         return;
@@ -136,12 +131,13 @@ void cost_print(const struct cost *cost, bool always, const char *format, ...)
     print_to_va(name, sizeof name, format, args);
     va_end(args);
     describe_cost(line, sizeof line, cost_least(cost), &cost->accesses);
-    for (unsigned i = 0; i < cost->runs; i++)
-        cycles[i] =
-            cost->cycles[i] > cost->nothing_cycles ? cost->cycles[i] - cost->nothing_cycles : 0;
-    sort_values(cycles, cost->runs);
+    for (unsigned i = 0; i < cost->runs; i++) {
+        int64_t more = (int64_t)(cost->cycles[i] - cost->nothing_cycles);
+        cycles[i] = more > 0 ? more : 0;
+    }
+    cost_sort(cycles, cost->runs);
     if (has_cycles && boot_flag("verbose"))
-        test_note("cost: %s: %s; cycles %lu, %lu, %lu", name, line, cycles[0],
+        test_note("cost: %s: %s; cycles %ld, %ld, %ld", name, line, cycles[0],
                   cycles[cost->runs / 2], cycles[cost->runs - 1]);
     else
         test_note("cost: %s: %s", name, line);

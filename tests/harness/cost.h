@@ -28,6 +28,7 @@ void cost_run(struct cost *cost, void (*operation)(void *), void (*nothing)(void
               void *argument);
 /* The fewest instructions of a run. */
 uint64_t cost_least(const struct cost *cost);
+void cost_sort(int64_t *values, unsigned n);
 /* Prints them by a name. Not each test's log must have all: without `always` only a run of
  * `verbose`. */
 __attribute__((format(printf, 3, 4))) void cost_print(const struct cost *cost, bool always,

@@ -4,15 +4,8 @@
 #include "tests/harness/counting.h"
 #include "kernel/counting/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
+#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/kinds.h"
-
-/* A PHYSICAL_COUNTER_RESOURCE_LIST with space for more than one descriptor. */
-struct list {
-    ULONG Count;
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[MAX_HW_COUNTERS];
-};
-ABI_FIELD(struct list, Descriptors, 8);
 
 struct programming {
     unsigned n;
@@ -93,12 +86,9 @@ bool counting_configure(const unsigned *ctrs, unsigned n)
 static bool take_counters(const unsigned *ctrs, unsigned n)
 {
     struct list list = { .Count = n };
-    for (unsigned i = 0; i < n; i++) {
-        list.Descriptors[i].Type = ResourceTypeSingle;
-        list.Descriptors[i].u.CounterIndex = ctrs[i];
-    }
-    return CHECK_OK(HalAllocateHardwareCounters(
-        NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)(void *)&list, &owner));
+    for (unsigned i = 0; i < n; i++)
+        list.Descriptors[i] = single(ctrs[i]);
+    return CHECK_OK(take_on(BY_NULL, &list, &owner));
 }
 
 bool counting_start_many(const enum pmu_event *events, unsigned n, uint32_t flags, unsigned *ctrs)

@@ -400,7 +400,6 @@ my @jobs = (
     ['SeaBIOS, CD: graphics by the menu show all', sub { shows('pixels', ['g'], @cd) }],
     ['the last page names what failed; a key restarts the machine', sub { ends_with_key('spc') }],
     ['more failures than fit are counted', \&many_failures],
-    ['a byte by serial line does so too', sub { ends_with_key('serial q') }],
     ['no PS/2 keyboard: the page counts down, then the machine restarts', sub {
         restarts(qr/No keyboard is seen: a restart in 2 s\.\z/, '', 0, 'restart=2', undef,
                  qw(-machine pc,i8042=off)) }],
@@ -421,8 +420,6 @@ my @jobs = (
     ['make debug: gdb knows the kernel and ring 3', \&debugs],
     ['no UART: the screen is enough, SeaBIOS', sub { no_uart(@cd) }],
     ['no UART: the screen is enough, OVMF', sub { no_uart(@uefi, @stick) }],
-    ['no VGA: no screen, the serial line is enough',
-     sub { degraded($few, ['^# screen: none'], qw(-vga none)) }],
     ['a framebuffer above 4 GB, 800 x 600', sub { high_framebuffer('', 'NONE', @qemu) }],
     ['a framebuffer above 4 GB, with the virtual PMU',
      sub { high_framebuffer('vpmu=amd-v2', 'PASS', @by_ns) }],
@@ -435,12 +432,8 @@ my @jobs = (
                    qr/^# running: 3 CPUs,/m) }],
     ['no page below 640 KB is memory: one CPU', sub {
         low_memory(0x9f000, qr/^# smp: no page below a0000 /m, qr/^# running: 1 CPU,/m) }],
-    ['no ACPI: one CPU', sub {
-        degraded($few, ['^# acpi: no RSDP', '^# running: 1 CPU,'],
-                 qw(-machine acpi=off -smp 4)) }],
     ['no HPET', sub { degraded($few, [], qw(-machine hpet=off)) }],
     ['32 MB', sub { degraded($few, ['^# running: .*, (2\d|3[01]) MB'], qw(-m 32)) }],
-    ['16 CPUs', sub { degraded($few, ['^# running: 16 CPUs,'], qw(-smp 16)) }],
     (map { my $cpu = $_; ["unknown CPU: $cpu", sub { degraded($few, ['no PMU'], '-cpu', $cpu) }] }
         'qemu64', 'qemu64,vendor=WhoKnowsThis', 'Nehalem,vendor=CentaurHauls'),
     ['a corrupt command line', sub {

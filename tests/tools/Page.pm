@@ -19,8 +19,7 @@ svg text { font: 12px sans-serif; fill: #222; }
 .PASS { background: #cfeccf; } .NONE { background: #f8ecb8; }
 .FAIL, .CRASH, .HANG { background: #f6c6c6; }
 td.failed { background: #f6c6c6; } td.skipped { color: #888; } td.absent { color: #bbb; }
-rect.passed { fill: #4a9d4a; } rect.failed { fill: #c33; }
-rect.skipped { fill: #ccc; } rect.beyond { fill: #bbb; }
+rect.beyond { fill: #bbb; }
 .c0 { fill: #3366aa; } .c1 { fill: #dd8833; } .c2 { fill: #339977; } .c3 { fill: #aa3377; }
 .c4 { fill: #777722; } .c5 { fill: #6644bb; } .c6 { fill: #22aabb; } .c7 { fill: #884422; }
 .c8 { fill: #999999; } .c9 { fill: #dd5577; }
@@ -104,7 +103,6 @@ sub machines
             kind_rows($logs),
             row('remarks', map { cell(join ' ', @{ $_->{remarks} }) } @$logs),
         ),
-        Picture::verdicts(@$logs),
     );
 }
 

@@ -70,25 +70,6 @@ sub bars
     return svg($y, @inside);
 }
 
-# Passed, failed and skipped of each log, in one bar each.
-sub verdicts
-{
-    my @logs = @_;
-    my $most = max(1, map { $_->{passed} + $_->{failed} + $_->{skipped} } @logs);
-    my ($y, @inside) = (GAP);
-    for my $log (@logs) {
-        my $x = LABEL;
-        push @inside, text($x - 8, $y + BAR - 3, 'end', $log->{label});
-        for my $result (qw(passed failed skipped)) {
-            my $wide = $log->{$result} / $most * (WIDTH - LABEL - 10) or next;
-            push @inside, rect($x, $y, max($wide, 2), BAR - 2, $result, "$log->{$result} $result");
-            $x += max($wide, 2);
-        }
-        $y += BAR + GAP;
-    }
-    return svg($y, @inside);
-}
-
 # What an operation costs on each machine.
 sub costs
 {

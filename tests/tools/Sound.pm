@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# For tests of reports: whether a page is sound, and whether data keep to
-# tests/tools/report-schema.json.
+# For tests of reports: whether a page is sound, and whether data keep to tests/tools/report-fields.
 package Sound;
 use strict;
 use warnings;
 use Exporter 'import';
 use File::Temp ();
 use JSON::PP;
+use Text;
 our @EXPORT = qw(page_faults json_faults browser_faults);
 
 # --- The page: every tag and attribute is one of ours, all are closed, text has no other.
@@ -43,53 +43,45 @@ sub page_faults
     return @wrong > 5 ? @wrong[0 .. 4] : @wrong;
 }
 
-# --- The schema: as much of JSON Schema as ours uses.
+# --- The data: each field is one of the table's, of its type, and none is missing.
 
-open my $in, '<', 'tests/tools/report-schema.json' or die "tests/tools/report-schema.json: $!";
-my $schema = decode_json(join '', <$in>);
-close $in;
-
-sub type_of
-{
-    my ($value) = @_;
-    return 'boolean' if JSON::PP::is_bool($value);
-    return ref $value eq 'HASH' ? 'object' : 'array' if ref $value;
-    return JSON::PP->new->allow_nonref->encode($value) =~ /^-?\d+\z/ ? 'integer' : 'string';
+my %fields; # of a structure: type by name
+for (Text::lines('tests/tools/report-fields')) {
+    my ($structure, $field, $type) = /^(\w+) +(\w+) +(\S+)/ or next;
+    $fields{$structure}{$field} = $type;
 }
-
-sub object_faults
-{
-    my ($value, $rule, $at) = @_;
-    my ($known, $other) = ($rule->{properties} // {}, $rule->{additionalProperties});
-    my @wrong = map { "$at has no $_" } grep { !exists $value->{$_} } @{ $rule->{required} // [] };
-    for (sort keys %$value) {
-        my $next = $known->{$_} // (ref $other eq 'HASH' ? $other : undef);
-        push @wrong, $next ? faults($value->{$_}, $next, "$at.$_") : "$at.$_ is unknown";
-    }
-    return @wrong;
-}
+my %is = (text => qr/^"/, count => qr/^\d+\z/, integer => qr/^-?\d+\z/, number => qr/^[\d.e-]+\z/,
+          bool => qr/^(?:true|false)\z/);
 
 sub faults
 {
-    my ($value, $rule, $at) = @_;
-    $rule = $schema->{'$defs'}{$1} if ($rule->{'$ref'} // '') =~ m{^#/\$defs/(\w+)$};
-    my @wrong;
-    my $type = type_of($value);
-    $type = 'number' if ($rule->{type} // '') eq 'number'
-        && ($type eq 'integer' || $value =~ /^\d[\d.e-]*\z/);
-    push @wrong, "$at is no $rule->{type}" if $rule->{type} && $type ne $rule->{type};
-    return @wrong if @wrong;
-    push @wrong, "$at is $value" if $rule->{enum} && !grep { $_ eq $value } @{ $rule->{enum} };
-    push @wrong, "$at is $value" if exists $rule->{const} && $rule->{const} ne $value;
-    push @wrong, "$at is too small" if exists $rule->{minimum} && $value < $rule->{minimum};
-    push @wrong, "$at is too large" if exists $rule->{maximum} && $value > $rule->{maximum};
-    push @wrong, object_faults($value, $rule, $at) if ref $value eq 'HASH';
-    push @wrong, map { faults($value->[$_], $rule->{items}, "$at\[$_]") } 0 .. $#$value
-        if ref $value eq 'ARRAY';
+    my ($value, $type, $at) = @_;
+    if ($type =~ s/\[\]$//) {
+        return "$at is no list" if ref $value ne 'ARRAY';
+        return map { faults($value->[$_], $type, "$at\[$_]") } 0 .. $#$value;
+    }
+    return structure_faults($value, $fields{$type}, $at) if $fields{$type};
+    return map { faults($value->{$_}, $type, "$at.$_") } sort keys %$value if $type =~ s/\{\}$//;
+    my $text = JSON::PP->new->allow_nonref->encode($value);
+    my $pattern = $type =~ /^'(.*)'$/ ? qr/^"(?:$1)"\z/ : $is{$type};
+    return $text =~ $pattern ? () : "$at is $text, no $type";
+}
+
+sub structure_faults
+{
+    my ($value, $fields, $at) = @_;
+    return "$at is no object" if ref $value ne 'HASH';
+    my @wrong = map { "$at.$_ is unknown" } grep { !$fields->{$_} } sort keys %$value;
+    for (sort keys %$fields) {
+        my $type = $fields->{$_};
+        my $optional = $type =~ s/\?$//;
+        push @wrong, exists $value->{$_} ? faults($value->{$_}, $type, "$at.$_")
+            : $optional ? () : "$at has no $_";
+    }
     return @wrong > 5 ? @wrong[0 .. 4] : @wrong;
 }
 
-sub json_faults { return faults($_[0], $schema, 'report') }
+sub json_faults { return faults($_[0], 'report', 'report') }
 
 # --- In Chromium, headless. What it says of scripts, addresses and policies is a fault, and so is a
 # document that its parser had to make another one of.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # A folder that make trace left, read by babeltrace2 for tests/tools/report: which thread ran when
-# on which CPU, and when what else happened. tests/tools/report-schema.json describes the result.
+# on which CPU, and when what else happened. tests/tools/report-fields describes the result.
 package TraceLog;
 use strict;
 use warnings;

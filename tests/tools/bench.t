@@ -142,7 +142,10 @@ sub costs
 
 sub json { open my $in, '<', $_[0] or return {}; local $/; return decode_json(<$in>) }
 
+# With all rows of each model, as if they had none in common.
 my $baseline = json('tests/tools/baseline.json');
+my $common = delete $baseline->{all};
+$_ = { %$common, %$_ } for grep { ref } values %$baseline;
 for my $model (qw(intel-v5 amd-v2)) {
     my ($status, $said) = costs("PMU=$model");
     ok($status == 0 && $said =~ /^# nothing costs more than in \S*baseline\.json$/m,
@@ -181,10 +184,5 @@ against('an operation less', 1, qr/^# GROWN gone: not measured$/m,
         sub { $_[1]{gone} = [1, 0, 0, 0] });
 against('one that is new', 1, qr/^# GROWN $sample: not in /m, sub { delete $_[1]{$sample} });
 against('by another compiler', 0, qr/^# \S+ is of another compiler, cc 1: /m,
-        sub { my ($all, $of) = @_; %$all = (compiler => 'cc 1', 'amd-v2' => $of);
-              $of->{'a counter freed'}[0] -= 40 });
-against('rows of this compiler', 1, qr/^# GROWN $sample: 2 instructions before, now 3$/m,
-        sub { my ($all, $of) = @_; my $here = json("$build/bench.json")->{compiler};
-              %$all = (compiler => 'cc 1', 'amd-v2' => $of,
-                       $here => { 'amd-v2' => { $sample => [2, 1, 0, 0] } }) });
+        sub { $_[0]{compiler} = 'cc 1'; $_[1]{'a counter freed'}[0] -= 40 });
 done_testing;
