@@ -8,32 +8,32 @@ use Text;
 
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
-    kernel/nt 1580
-    kernel/base 3050
+    kernel/nt 1610
+    kernel/base 3080
     kernel/mm 680
     kernel/console 670
     pmu 2800
-    pmu/virt 8880
+    pmu/virt 8920
     hal/machine 2160
     hal 3110
     kernel/counting 410
-    kernel/ke 6290
-    kernel/profiling 1300
-    kernel/etw 2330
+    kernel/ke 5990
+    kernel/profiling 1310
+    kernel/etw 2340
     kernel/image 1050
-    kernel/services 800
+    kernel/services 790
     kernel 1020
-    kernel/driver 4750
+    kernel/driver 4770
     kernel/init 530
     boot 1910
-    tests/harness 6090
-    tests/hal 3640
+    tests/harness 6360
+    tests/hal 3970
     tests/pmu 5960
-    tests/vpmu 2770
-    tests/profiling 3360
-    tests/etw 2460
-    tests/kernel 3760
-    tests/cost 1110
+    tests/vpmu 2960
+    tests/profiling 3550
+    tests/etw 2730
+    tests/kernel 4240
+    tests/cost 1090
     tests 1360
 );
 our @ROOMS = grep { /\D/ } @house;
@@ -41,20 +41,20 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 10670
+    kernel/user 10340
     tests/ring3 8910
     tests/guests 7710
-    tests/machines 2510
-    tests/tools 7980
-    tests/programs 5880
+    tests/machines 2500
+    tests/tools 7730
+    tests/programs 5700
     tests/drivers 3530
     tests/samples 1130
-    tests/mutants 710
+    tests/mutants 720
     doc 640
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 124_000;
+my $all_lines = 125_000;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (

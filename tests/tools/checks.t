@@ -43,7 +43,7 @@ sub mutants { file('tests/mutants/all', "# $spdx\n(\n" . join('', @_) . ")\n") }
 sub contract { return file('tests/contract.md', "# The contract\n\n" . join '', @_) }
 my @list = ((map { "a.one - first [$_]" } @ids), 'a.two - second', 'b.three - third');
 my @contract = map { "- $_: a.one\n  It holds.\n" } @ids;
-my @mutants = map { "    ['no call', '$_', '', 'boot/boot.c', 'hal_begin();', '']," } @ids;
+my @mutants = map { "    ['no call', '$_', '', 'boot.c', 'hal_begin();', '']," } @ids;
 my $makefile = "# $spdx\n" . <<'END' =~ s/^ {8}/\t/mgr;
 BUILD := build
 OBJ := $(patsubst %.c,$(BUILD)/%.o,boot/boot.c hal/hal.c kernel/ke/up.c kernel/ke/down.c)
@@ -143,7 +143,7 @@ c_file('kernel/driver/layouts.h', "SIZE(KDPC, 65)\n");
 c_file("tests/hal/$_.c", "static void find(void)\n{\n}\n") for qw(one two three);
 list(@list, 'b.four - fourth [PO-75]');
 contract("- VP-91: a.none\n  It holds.\n", grep { !/VP-90/ } @contract);
-mutants("['gone', 'TP-11', '', 'boot/boot.c', 'hal_end();', ''],\n", grep { !/'TP-10'/ } @mutants);
+mutants("['gone', 'TP-11', '', 'boot.c', 'hal_end();', ''],\n", grep { !/'TP-10'/ } @mutants);
 system "make -C $dir >/dev/null";
 my %says = (
     text => [qr/chars\.c:2: not ASCII/, qr/chars\.c:3: white space/, qr/chars\.c:4: tab/,
