@@ -156,15 +156,27 @@ static NTSTATUS configure(const ULONG *sources, ULONG count)
     return session_list(EventTraceProfileConfigInformation, first.trace, sources, count);
 }
 
-static const ULONG sampled = ProfileTotalIssues, sampled_next = ProfileBranchInstructions;
+static const ULONG sampled[] = { ProfileTotalIssues, ProfileBranchInstructions },
+                   sampled_next[] = { ProfileBranchInstructions, ProfileTotalIssues };
+static unsigned sampled_count; /* sources that a counter samples by now */
 
-static NTSTATUS sample_first(void) { return session_mask(&first, PERF_PMC_PROFILE, 0); }
-static void sample_no_more(void) { CHECK_OK(session_mask(&first, 0, 0)); }
+static NTSTATUS sample_first(void)
+{
+    NTSTATUS status = session_mask(&first, PERF_PMC_PROFILE, 0);
+    sampled_count = NT_SUCCESS(status) ? 2 : sampled_count;
+    return status;
+}
+
+static void sample_no_more(void)
+{
+    CHECK_OK(session_mask(&first, 0, 0));
+    sampled_count = 0;
+}
 
 static void make_sampled(void)
 {
     make_first();
-    CHECK_OK(configure(&sampled, 1));
+    CHECK_OK(configure(sampled, 2));
 }
 
 static void end_sampled(void)
@@ -175,8 +187,10 @@ static void end_sampled(void)
 
 static void make_sampling(void)
 {
-    make_sampled();
+    make_first();
+    CHECK_OK(configure(sampled, 1));
     CHECK_OK(sample_first());
+    sampled_count = 1;
 }
 
 static void end_sampling(void)
@@ -185,15 +199,40 @@ static void end_sampling(void)
     end_sampled();
 }
 
-static NTSTATUS sample_next(void) { return configure(&sampled_next, 1); }
-static void sample_as_before(void) { CHECK_OK(configure(&sampled, 1)); }
+static NTSTATUS sample_next(void)
+{
+    NTSTATUS status = configure(sampled_next, 2);
+    sampled_count = NT_SUCCESS(status) ? 2 : sampled_count;
+    return status;
+}
+
+static void sample_as_before(void)
+{
+    CHECK_OK(configure(sampled, 1));
+    sampled_count = 1;
+}
+
 static NTSTATUS sample_none(void) { return configure(&(const ULONG){ ProfileTime }, 1); }
 
-/* Events, and samples by the source that was the list's before. */
+static bool is_sampled(ULONG by)
+{
+    for (unsigned ctr = 0; ctr < 64; ctr++)
+        if (hal_counter_source(ctr, 0) == (KPROFILE_SOURCE)by)
+            return true;
+    return false;
+}
+
+/* Events, and samples by these sources alone, also when another session begins and ends. */
 static void use_sampling(void)
 {
+    for (unsigned turn = 0; turn < 2; turn++) {
+        for (unsigned i = 0; i < 2; i++)
+            CHECK_EQ(is_sampled(sampled[i]), i < sampled_count);
+        if (!turn)
+            CHECK_OK(start_second());
+    }
+    stop_second();
     use_first();
-    CHECK(hal_profile_users() > 0);
 }
 
 /* --- Events. --- */
@@ -238,10 +277,10 @@ static const struct refusal_row lists[] = {
     { "a list of counters", count_first, restart_first, .least = 2,
       .may = { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES }, FIRST,
       .others = { { count_first, STATUS_WMI_ALREADY_ENABLED } } },
-    { "samples by a counter", sample_first, sample_no_more, .least = 2,
+    { "samples by counters", sample_first, sample_no_more, .least = 4,
       .may = { STATUS_DEVICE_BUSY }, .make = make_sampled, .unmake = end_sampled,
-      .use = use_first },
-    { "samples by another counter", sample_next, sample_as_before, .least = 2,
+      .use = use_sampling },
+    { "samples by other counters", sample_next, sample_as_before, .least = 4,
       .may = { STATUS_DEVICE_BUSY }, .make = make_sampling, .unmake = end_sampling,
       .use = use_sampling, .others = { { sample_none, STATUS_NOT_SUPPORTED } } },
 };

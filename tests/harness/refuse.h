@@ -34,6 +34,6 @@ extern HANDLE refuse_made;
 /* Each claim, or, where there are many and the run is not `long`, the first, the last, and some
  * between. */
 void refuse_each(const struct refusal_row *rows, unsigned count);
-/* The same for a function of ring 3, with the thread's first claim and so on: it must make up for
- * what is refused. */
-void refuse_ring3(const char *name, void (*function)(uint64_t), uint64_t argument, unsigned least);
+/* The same for a function of ring 3, which must make up for what is refused, with each argument below
+ * `end`; with `end` itself it claims nothing. */
+void refuse_ring3(void (*function)(uint64_t), uint64_t end);

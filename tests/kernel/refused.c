@@ -10,6 +10,7 @@
 #include "tests/harness/kernel.h"
 #include "tests/harness/refuse.h"
 #include "tests/harness/user.h"
+#include "tests/ring3/ring3.h"
 
 #define SOME_CODE 0x1000 /* a thread that begins there ends by a fault */
 #define NAME(text)                                                                                 \
@@ -286,4 +287,11 @@ TEST(refused, memory,
      "whatever an allocation of a process lacks, it is refused, and no page or range is kept")
 {
     refuse_each(memory, ARRAY_SIZE(memory));
+}
+
+TEST(refused, ring3,
+     "whatever a service called from ring 3 lacks, it says so, writes nothing, succeeds when called "
+     "again, and the process leaves nothing")
+{
+    refuse_ring3(user_claims, USER_CLAIMS);
 }

@@ -11,6 +11,7 @@
 #include "tests/harness/kinds.h"
 #include "tests/harness/profile.h"
 #include "tests/harness/refuse.h"
+#include "tests/harness/step.h"
 #include "tests/harness/user.h"
 
 #define ITERATIONS 40000u /* of 10 instructions */
@@ -115,6 +116,76 @@ TEST(profile_refused, objects,
     if (!hal_source_supported(ProfileBranchInstructions))
         SKIP("no counter counts branches");
     refuse_each(profiles, ARRAY_SIZE(profiles));
+}
+
+/* --- Several grants: somebody has a counter of one processor, so that another one samples there. --- */
+
+static HANDLE taken;
+
+static void make_uneven(void)
+{
+    uint64_t select, able = source_counters(pmu_of(0), SOURCE, &select);
+    CHECK_OK(hal_counters_claim("uneven", cpu_set_one(1), able & -able, NULL, &taken));
+    CHECK_OK(NtCreateProfile(&second, NULL, (PVOID)(uint64_t)profile_loop_start, 64, 6,
+                             &more_counts, sizeof more_counts, SOURCE, ~0ul));
+}
+
+static void end_uneven(void)
+{
+    CHECK_OK(NtClose(second));
+    CHECK_OK(HalFreeHardwareCounters(taken));
+}
+
+static const struct refusal_row uneven[] = {
+    { "NtStartProfile by two counters", start_second, stop_second, .least = 5,
+      .may = { STATUS_PROFILING_AT_LIMIT, STATUS_INSUFFICIENT_RESOURCES, STATUS_DEVICE_BUSY },
+      .make = make_uneven, .unmake = end_uneven },
+};
+
+TEST(profile_refused, uneven,
+     "an object that gets a counter of some processors, and none of the others, keeps none")
+{
+    SKIP_WITH_ONE_CPU();
+    SKIP_WITHOUT_SOURCE();
+    uint64_t select;
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (bit_count(source_counters(pmu_of(cpu), SOURCE, &select)) < 2)
+            SKIP("this needs two counters");
+    refuse_each(uneven, ARRAY_SIZE(uneven));
+}
+
+/* --- The end of sampling, during which a sample comes. --- */
+
+/* Takes the page that was freed last, which is zero then, and samples. */
+static void sample_now(void)
+{
+    void *page = phys_alloc(1);
+    sample_at((uint64_t)profile_loop_start, ProfileTime);
+    if (CHECK(page != NULL))
+        phys_free(page, 1);
+}
+
+static void start_and_stop(void *unused)
+{
+    (void)unused;
+    profile_start(second);
+    profile_stop(second);
+}
+
+TEST(profile_refused, stop,
+     "a sample at any moment of a stop is counted or not, and finds the buffer until sampling has "
+     "ended")
+{
+    const struct step_window window = { (const void *)(uint64_t)NtStopProfile, NULL, STEP_SWITCH,
+                                        test_long() ? 0 : 3, NULL };
+    test_run_on(0);
+    second = made_of_loop(&more_counts, ProfileTime);
+    struct thread *partner = step_partner(sample_now);
+    if (CHECK(partner != NULL))
+        CHECK(step_through(&window, start_and_stop, NULL) > 10);
+    step_partner_end(partner);
+    CHECK_OK(NtClose(second));
+    test_run_anywhere();
 }
 
 /* --- Thread profiling. --- */

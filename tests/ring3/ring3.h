@@ -86,6 +86,10 @@ void user_profile_buffer(uint64_t base);
 #define USER_FUZZ_PMU 63
 void user_fuzz(uint64_t what);
 
+/* tests/ring3/claims.c: the service with this number; USER_CLAIMS: none. */
+#define USER_CLAIMS 13
+void user_claims(uint64_t which);
+
 /* tests/ring3/exceptions.c: each ends by what its name says. */
 void user_exception(uint64_t number);
 extern uint64_t user_exception_count;
