@@ -48,14 +48,6 @@ typedef struct _STRING {
     CHAR *Buffer;
 } ANSI_STRING, *PANSI_STRING;
 
-typedef struct _XSTATE_SAVE {
-    PVOID Prev, Thread;
-    UCHAR Level;
-    uint64_t Mask; /* from here on XStateContext */
-    ULONG Length, Reserved1;
-    PVOID Area, Buffer;
-} XSTATE_SAVE, *PXSTATE_SAVE;
-
 typedef struct _OSVERSIONINFOW {
     ULONG dwOSVersionInfoSize, dwMajorVersion, dwMinorVersion, dwBuildNumber, dwPlatformId;
     WCHAR szCSDVersion[128];

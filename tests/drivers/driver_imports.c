@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What real drivers of counters import besides: strings, PCI, contiguous memory, saved registers,
- * times. */
+/* What real drivers of counters import besides: strings, PCI, contiguous memory, times. */
 #include "check_driver.h"
 
 typedef ULONGLONG NTAPI QUERY_TIME(PULONG64 QpcTimeStamp);
@@ -84,7 +83,7 @@ static VOID check_pci(VOID)
     CHECK(HalSetBusDataByOffset(PCIConfiguration, 0, 0, were, 0x40, 8) == 8);
 }
 
-/* --- Memory, registers, times. --- */
+/* --- Memory, times. --- */
 
 /* A view begins at a multiple of 64 KB; in it is what the pool's address shows. */
 static VOID check_section(VOID)
@@ -177,19 +176,6 @@ static VOID check_memory(VOID)
     MmFreeContiguousMemory(p);
 }
 
-static VOID check_registers(VOID)
-{
-    XSTATE_SAVE save;
-    ULONG64 mine = 0x1122334455667788, found = 0;
-    NTSTATUS status;
-    __asm__ volatile("movq %0, %%xmm7" : : "r"(mine) : "xmm7");
-    status = KeSaveExtendedProcessorState(4, &save);
-    __asm__ volatile("pcmpeqd %%xmm7, %%xmm7" : : : "xmm7");
-    KeRestoreExtendedProcessorState(&save);
-    __asm__ volatile("movq %%xmm7, %0" : "=r"(found) : : "xmm7");
-    CHECK(status == STATUS_SUCCESS && found == mine);
-}
-
 static VOID check_system(VOID)
 {
     RTL_OSVERSIONINFOW version = { sizeof version, 0, 0, 0, 0, { 0 } };
@@ -219,7 +205,6 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_memory();
     check_section();
     check_section_refusals();
-    check_registers();
     check_system();
     return check_result();
 }
