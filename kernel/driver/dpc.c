@@ -89,12 +89,6 @@ VOID KeInitializeDpc(PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVOID Defer
                    .DeferredContext = DeferredContext };
 }
 
-/* NT: it runs at DISPATCH_LEVEL, as in Windows where threaded DPCs are disabled. */
-VOID KeInitializeThreadedDpc(PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVOID DeferredContext)
-{
-    KeInitializeDpc(Dpc, DeferredRoutine, DeferredContext);
-}
-
 /* FALSE: it is queued already. */
 static bool queue_dpc(KDPC *dpc, uint64_t by, PVOID argument1, PVOID argument2)
 {

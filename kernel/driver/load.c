@@ -13,7 +13,6 @@
 #include "kernel/driver/driver_export.h"
 #include "kernel/driver/io.h"
 #include "kernel/driver/request.h"
-#include "kernel/driver/work.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
@@ -230,7 +229,7 @@ static NTSTATUS run_in_thread(struct driver *driver, bool unload)
 NTSTATUS driver_start(struct driver *driver)
 {
     print("# driver: %s at 0x%lx, %u KB\n", driver->name, driver->base, driver->pe.size >> 10);
-    NTSTATUS status = work_start() ? run_in_thread(driver, false) : STATUS_INSUFFICIENT_RESOURCES;
+    NTSTATUS status = run_in_thread(driver, false);
     if (NT_SUCCESS(status))
         devices_initialized(driver);
     return status;
@@ -244,7 +243,6 @@ bool driver_stop(struct driver *driver, bool started)
     }
     if (started)
         run_in_thread(driver, true);
-    work_wait();
     timers_left(driver);
     routines_left(driver);
     nmi_left(driver);

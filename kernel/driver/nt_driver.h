@@ -48,28 +48,6 @@ typedef struct _STRING {
     CHAR *Buffer;
 } ANSI_STRING, *PANSI_STRING;
 
-typedef struct _FAST_MUTEX {
-    LONG Count; /* 1: free */
-    PVOID Owner;
-    ULONG Contention;
-    KEVENT Event;
-    ULONG OldIrql;
-} FAST_MUTEX, *PFAST_MUTEX;
-
-typedef struct _KLOCK_QUEUE_HANDLE {
-    PVOID Next;
-    PKSPIN_LOCK Lock;
-    KIRQL OldIrql;
-} KLOCK_QUEUE_HANDLE, *PKLOCK_QUEUE_HANDLE;
-
-typedef struct _XSTATE_SAVE {
-    PVOID Prev, Thread;
-    UCHAR Level;
-    uint64_t Mask; /* from here on XStateContext */
-    ULONG Length, Reserved1;
-    PVOID Area, Buffer;
-} XSTATE_SAVE, *PXSTATE_SAVE;
-
 typedef struct _OSVERSIONINFOW {
     ULONG dwOSVersionInfoSize, dwMajorVersion, dwMinorVersion, dwBuildNumber, dwPlatformId;
     WCHAR szCSDVersion[128];

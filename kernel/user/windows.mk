@@ -63,7 +63,7 @@ $(BUILD)/dll/hal.dll: kernel/user/hal/hal.def
 # Loaded into ring 0: how drivers handle exceptions, by ntdll's own code.
 HANDLERS_OBJ := $(call WIN_OBJ,handlers) \
           $(patsubst %,$(BUILD)/dll/kernel/user/ntdll/%.o,unwind dispatch seh ntdll_context) \
-          $(patsubst %,$(BUILD)/dll/kernel/user/msvcrt/%.o,crt_string wide widths character sort) \
+          $(patsubst %,$(BUILD)/dll/kernel/user/msvcrt/%.o,crt_string wide character sort) \
           $(BUILD)/dll/kernel/base/string.o
 $(call WIN_OBJ,handlers): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
 

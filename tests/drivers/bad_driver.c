@@ -192,45 +192,6 @@ static VOID bad_keep(VOID)
     make_device();
 }
 
-static FAST_MUTEX mutex;
-static PIO_WORKITEM item;
-
-static VOID bad_mutex(VOID)
-{
-    ExInitializeFastMutex(&mutex);
-    ExAcquireFastMutex(&mutex);
-    ExAcquireFastMutex(&mutex);
-}
-
-static VOID bad_release(VOID)
-{
-    ExInitializeFastMutex(&mutex);
-    ExReleaseFastMutex(&mutex);
-}
-
-static VOID NTAPI work(PDEVICE_OBJECT DeviceObject, PVOID Context) {}
-
-/* The one that works cannot run on this processor, and there is no other. */
-static VOID queue_work(VOID)
-{
-    KIRQL irql;
-    item = IoAllocateWorkItem((PDEVICE_OBJECT)self);
-    KeRaiseIrql(DISPATCH_LEVEL, &irql);
-    IoQueueWorkItem(item, work, DelayedWorkQueue, NULL);
-}
-
-static VOID bad_requeue(VOID)
-{
-    queue_work();
-    IoQueueWorkItem(item, work, DelayedWorkQueue, NULL);
-}
-
-static VOID bad_unqueue(VOID)
-{
-    queue_work();
-    IoFreeWorkItem(item);
-}
-
 /* What a compiler's check of the stack does: __fastfail(FAST_FAIL_STACK_COOKIE_CHECK_FAILURE). */
 static VOID bad_check(VOID) { __asm__ volatile("int $0x29" : : "c"(2)); }
 
@@ -321,20 +282,19 @@ static const struct {
     const WCHAR *Name;
     VOID (*Do)(VOID);
 } cases[] = {
-    { L"loop", bad_loop },         { L"hang", bad_hang },       { L"wait", bad_wait },
-    { L"service", bad_service },   { L"read", bad_read },       { L"dpc", bad_dpc },
-    { L"lock", bad_lock },         { L"free", bad_free },       { L"write", bad_write },
-    { L"irql", bad_irql },         { L"forget", bad_forget },   { L"twice", bad_twice },
-    { L"status", bad_status },     { L"keep", bad_keep },       { L"raise", bad_raise },
-    { L"tag", bad_tag },           { L"mutex", bad_mutex },     { L"release", bad_release },
-    { L"requeue", bad_requeue },   { L"unqueue", bad_unqueue }, { L"check", bad_check },
-    { L"overrun", bad_overrun },   { L"header", bad_header },   { L"stuck", bad_stuck },
-    { L"null", bad_null },         { L"stack", bad_stack },     { L"raised", bad_raised },
-    { L"stop", bad_stop },         { L"stopped", bad_stopped }, { L"higher", bad_higher },
-    { L"tagless", bad_tagless },   { L"lower", bad_lower },     { L"no_level", bad_no_level },
-    { L"early", bad_early },       { L"beyond", bad_beyond },   { L"not_owner", bad_not_owner },
-    { L"not_mine", bad_not_mine }, { L"unmade", bad_unmade },   { L"int3", bad_int3 },
-    { L"ud2", bad_ud2 },           { L"step", bad_step },       { L"divide", bad_divide },
+    { L"loop", bad_loop },       { L"hang", bad_hang },           { L"wait", bad_wait },
+    { L"service", bad_service }, { L"read", bad_read },           { L"dpc", bad_dpc },
+    { L"lock", bad_lock },       { L"free", bad_free },           { L"write", bad_write },
+    { L"irql", bad_irql },       { L"forget", bad_forget },       { L"twice", bad_twice },
+    { L"status", bad_status },   { L"keep", bad_keep },           { L"raise", bad_raise },
+    { L"tag", bad_tag },         { L"check", bad_check },         { L"overrun", bad_overrun },
+    { L"header", bad_header },   { L"stuck", bad_stuck },         { L"null", bad_null },
+    { L"stack", bad_stack },     { L"raised", bad_raised },       { L"stop", bad_stop },
+    { L"stopped", bad_stopped }, { L"higher", bad_higher },       { L"tagless", bad_tagless },
+    { L"lower", bad_lower },     { L"no_level", bad_no_level },   { L"early", bad_early },
+    { L"beyond", bad_beyond },   { L"not_owner", bad_not_owner }, { L"not_mine", bad_not_mine },
+    { L"unmade", bad_unmade },   { L"int3", bad_int3 },           { L"ud2", bad_ud2 },
+    { L"step", bad_step },       { L"divide", bad_divide },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

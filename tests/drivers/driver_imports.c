@@ -1,213 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What real drivers of counters import besides: work items, fast mutexes, queued locks, lists with
- * locks, strings, PCI, contiguous memory, saved registers, times. */
+/* What real drivers of counters import besides: strings, PCI, contiguous memory, times. */
 #include "check_driver.h"
 
 typedef ULONGLONG NTAPI QUERY_TIME(PULONG64 QpcTimeStamp);
-
-/* --- Work items. --- */
-
-static KEVENT done;
-static PIO_WORKITEM item;
-static volatile LONG order, level = -1;
-static PVOID worker;
-static PDEVICE_OBJECT device;
-
-static VOID NTAPI first(PDEVICE_OBJECT DeviceObject, PVOID Context)
-{
-    level = KeGetCurrentIrql();
-    worker = PsGetCurrentThread();
-    order = order * 10 + (DeviceObject == device ? (LONG)(LONG_PTR)Context : 9);
-}
-
-static VOID NTAPI second(PVOID IoObject, PVOID Context, PIO_WORKITEM Item)
-{
-    order = order * 10 + (IoObject == device && Item == item ? (LONG)(LONG_PTR)Context : 9);
-    IoFreeWorkItem(Item); /* while it runs */
-    KeSetEvent(&done, IO_NO_INCREMENT, FALSE);
-}
-
-static VOID NTAPI queue_both(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument2)
-{
-    IoQueueWorkItem(Context, first, DelayedWorkQueue, (PVOID)1);
-    IoQueueWorkItemEx(item, second, DelayedWorkQueue, (PVOID)2);
-}
-
-static VOID NTAPI again(PDEVICE_OBJECT DeviceObject, PVOID Context)
-{
-    KeSetEvent(&done, IO_NO_INCREMENT, FALSE);
-}
-
-/* Begun when the driver is unloaded, which waits for it. */
-static VOID NTAPI last(PVOID IoObject, PVOID Context, PIO_WORKITEM Item)
-{
-    LARGE_INTEGER while_it_unloads;
-    while_it_unloads.QuadPart = -50000;
-    KeDelayExecutionThread(KernelMode, FALSE, &while_it_unloads);
-    IoFreeWorkItem(Item);
-}
-
-static VOID check_work(VOID)
-{
-    PIO_WORKITEM other = IoAllocateWorkItem(device);
-    KDPC dpc;
-    item = IoAllocateWorkItem(device);
-    CHECK(item && other && item != other);
-    KeInitializeEvent(&done, NotificationEvent, FALSE);
-    KeInitializeThreadedDpc(&dpc, queue_both, other);
-    CHECK(KeInsertQueueDpc(&dpc, NULL, NULL));
-    CHECK(KeWaitForSingleObject(&done, Executive, KernelMode, FALSE, NULL) == STATUS_SUCCESS);
-    CHECK(order == 12 && level == PASSIVE_LEVEL && worker != PsGetCurrentThread());
-    KeClearEvent(&done);
-    IoQueueWorkItem(other, again, DelayedWorkQueue, NULL); /* it ran, and may do so again */
-    CHECK(KeWaitForSingleObject(&done, Executive, KernelMode, FALSE, NULL) == STATUS_SUCCESS);
-    IoFreeWorkItem(other);
-}
-
-/* --- Fast mutexes. --- */
-
-static FAST_MUTEX mutex;
-static KEVENT go;
-static volatile LONG inside, together, iterations;
-static volatile LONG refused;
-
-static VOID NTAPI take_turns(PVOID Context)
-{
-    LARGE_INTEGER soon;
-    soon.QuadPart = -10000;
-    KeWaitForSingleObject(&go, Executive, KernelMode, FALSE, NULL);
-    if (!ExTryToAcquireFastMutex(&mutex))
-        InterlockedIncrement(&refused);
-    for (int i = 0; i < 5; i++) {
-        ExAcquireFastMutex(&mutex);
-        if (InterlockedIncrement(&inside) != 1)
-            together++;
-        KeDelayExecutionThread(KernelMode, FALSE, &soon);
-        InterlockedDecrement(&inside);
-        iterations++;
-        ExReleaseFastMutex(&mutex);
-    }
-}
-
-static PVOID start(PKSTART_ROUTINE Routine, PVOID Context)
-{
-    HANDLE handle;
-    PVOID thread = NULL;
-    CHECK(PsCreateSystemThread(&handle, THREAD_ALL_ACCESS, NULL, NULL, NULL, Routine, Context) ==
-          STATUS_SUCCESS);
-    ObReferenceObjectByHandle(handle, SYNCHRONIZE, NULL, KernelMode, &thread, NULL);
-    ZwClose(handle);
-    return thread;
-}
-
-static VOID check_mutexes(VOID)
-{
-    PVOID threads[2];
-    LARGE_INTEGER while_they_begin;
-    while_they_begin.QuadPart = -200000;
-    ExInitializeFastMutex(&mutex);
-    KeInitializeEvent(&go, NotificationEvent, FALSE);
-    threads[0] = start(take_turns, NULL);
-    threads[1] = start(take_turns, NULL);
-    ExAcquireFastMutex(&mutex);
-    CHECK(KeGetCurrentIrql() == APC_LEVEL);
-    KeSetEvent(&go, IO_NO_INCREMENT, FALSE);
-    for (int i = 0; i < 500 && mutex.Contention < 2; i++)
-        KeDelayExecutionThread(KernelMode, FALSE, &while_they_begin);
-    CHECK(iterations == 0 && refused == 2 && mutex.Contention == 2);
-    ExReleaseFastMutex(&mutex);
-    CHECK(KeGetCurrentIrql() == PASSIVE_LEVEL);
-    for (int i = 0; i < 2; i++) {
-        KeWaitForSingleObject(threads[i], Executive, KernelMode, FALSE, NULL);
-        ObDereferenceObject(threads[i]);
-    }
-    CHECK(iterations == 10 && together == 0);
-    CHECK(ExTryToAcquireFastMutex(&mutex) && KeGetCurrentIrql() == APC_LEVEL);
-    ExReleaseFastMutex(&mutex);
-    CHECK(mutex.Count == 1 && KeGetCurrentIrql() == PASSIVE_LEVEL);
-}
-
-/* --- Queued locks, and lists. --- */
-
-static VOID check_locks(VOID)
-{
-    KSPIN_LOCK lock;
-    KLOCK_QUEUE_HANDLE handle;
-    LIST_ENTRY head, one, two;
-    KIRQL irql;
-    KeInitializeSpinLock(&lock);
-    KeAcquireInStackQueuedSpinLock(&lock, &handle);
-    CHECK(KeGetCurrentIrql() == DISPATCH_LEVEL && !KeTestSpinLock(&lock));
-    KeReleaseInStackQueuedSpinLock(&handle);
-    CHECK(KeGetCurrentIrql() == PASSIVE_LEVEL && KeTestSpinLock(&lock));
-    KeRaiseIrql(DISPATCH_LEVEL, &irql);
-    KeAcquireInStackQueuedSpinLockAtDpcLevel(&lock, &handle);
-    CHECK(!KeTestSpinLock(&lock));
-    KeReleaseInStackQueuedSpinLockFromDpcLevel(&handle);
-    KeLowerIrql(irql);
-    InitializeListHead(&head);
-    CHECK(!ExInterlockedRemoveHeadList(&head, &lock));
-    CHECK(!ExInterlockedInsertTailList(&head, &one, &lock));
-    CHECK(ExInterlockedInsertHeadList(&head, &two, &lock) == &one);
-    CHECK(ExInterlockedRemoveHeadList(&head, &lock) == &two);
-    CHECK(ExInterlockedInsertTailList(&head, &two, &lock) == &one);
-    CHECK(ExInterlockedRemoveHeadList(&head, &lock) == &one);
-    CHECK(ExInterlockedRemoveHeadList(&head, &lock) == &two && IsListEmpty(&head));
-    CHECK(KeTestSpinLock(&lock) && KeGetCurrentIrql() == PASSIVE_LEVEL);
-}
-
-/* One processor holds the lock, and what another one does to the list must wait. */
-static KSPIN_LOCK shared_lock;
-static LIST_ENTRY shared, entry;
-static volatile LONG held, at_list;
-
-static VOID NTAPI use_list(PVOID Which)
-{
-    KeSetSystemAffinityThread(2);
-    while (!held)
-        YieldProcessor();
-    at_list = 1;
-    if (Which == (PVOID)0)
-        ExInterlockedInsertHeadList(&shared, &entry, &shared_lock);
-    else if (Which == (PVOID)1)
-        ExInterlockedInsertTailList(&shared, &entry, &shared_lock);
-    else
-        ExInterlockedRemoveHeadList(&shared, &shared_lock);
-    at_list = 2;
-}
-
-static VOID check_list(ULONG_PTR Which)
-{
-    const BOOLEAN empty = Which != 2;
-    KIRQL irql;
-    InitializeListHead(&shared);
-    if (!empty)
-        InsertHeadList(&shared, &entry);
-    held = at_list = 0;
-    PVOID thread = start(use_list, (PVOID)Which);
-    KeAcquireSpinLock(&shared_lock, &irql);
-    held = 1;
-    for (ULONG i = 0; i < 100000000 && !at_list; i++)
-        YieldProcessor();
-    for (ULONG i = 0; i < 1000; i++)
-        YieldProcessor();
-    CHECK(at_list == 1 && IsListEmpty(&shared) == empty);
-    KeReleaseSpinLock(&shared_lock, irql);
-    KeWaitForSingleObject(thread, Executive, KernelMode, FALSE, NULL);
-    ObDereferenceObject(thread);
-    CHECK(at_list == 2 && IsListEmpty(&shared) != empty);
-}
-
-static VOID check_lists(VOID)
-{
-    KeInitializeSpinLock(&shared_lock);
-    if (KeQueryActiveProcessorCount(NULL) < 2)
-        return;
-    KeSetSystemAffinityThread(1);
-    for (ULONG_PTR which = 0; which < 3; which++)
-        check_list(which);
-    KeRevertToUserAffinityThread();
-}
 
 /* --- Strings. --- */
 
@@ -288,7 +83,7 @@ static VOID check_pci(VOID)
     CHECK(HalSetBusDataByOffset(PCIConfiguration, 0, 0, were, 0x40, 8) == 8);
 }
 
-/* --- Memory, registers, times. --- */
+/* --- Memory, times. --- */
 
 /* A view begins at a multiple of 64 KB; in it is what the pool's address shows. */
 static VOID check_section(VOID)
@@ -381,19 +176,6 @@ static VOID check_memory(VOID)
     MmFreeContiguousMemory(p);
 }
 
-static VOID check_registers(VOID)
-{
-    XSTATE_SAVE save;
-    ULONG64 mine = 0x1122334455667788, found = 0;
-    NTSTATUS status;
-    __asm__ volatile("movq %0, %%xmm7" : : "r"(mine) : "xmm7");
-    status = KeSaveExtendedProcessorState(4, &save);
-    __asm__ volatile("pcmpeqd %%xmm7, %%xmm7" : : : "xmm7");
-    KeRestoreExtendedProcessorState(&save);
-    __asm__ volatile("movq %%xmm7, %0" : "=r"(found) : : "xmm7");
-    CHECK(status == STATUS_SUCCESS && found == mine);
-}
-
 static VOID check_system(VOID)
 {
     RTL_OSVERSIONINFOW version = { sizeof version, 0, 0, 0, 0, { 0 } };
@@ -413,27 +195,16 @@ static VOID check_system(VOID)
     CHECK(RtlGetVersion(&version) == STATUS_INVALID_PARAMETER);
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
-{
-    IoQueueWorkItemEx(IoAllocateWorkItem(device), last, DelayedWorkQueue, NULL);
-    IoDeleteDevice(device);
-}
+static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
     DriverObject->DriverUnload = unload;
-    CHECK(IoCreateDevice(DriverObject, 0, NULL, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) ==
-          STATUS_SUCCESS);
-    check_work();
-    check_mutexes();
-    check_locks();
-    check_lists();
     check_strings();
     check_pci();
     check_memory();
     check_section();
     check_section_refusals();
-    check_registers();
     check_system();
     return check_result();
 }

@@ -229,28 +229,6 @@ static void check_reset(void)
     check_that("global status after reset", pmu.status ? rdmsr(pmu.status) : 0, 0);
 }
 
-static void check_page_access(void)
-{
-    uint64_t value = 0;
-    try_wrmsr(select_of(0), 0);
-    check_that("a counter keeps what is written",
-               try_wrmsr(counter_msr(0), 0x1234567) + rdmsr(counter_msr(0)), 0x1234567);
-    check_that("RDPMC reads it", try_rdpmc(0, &value) + value, 0x1234567);
-    check_that("RDPMC of no counter faults", try_rdpmc(64, &value), 13);
-    check_that("RDPMC of the first absent counter faults", try_rdpmc(pmu.counters, &value), 13);
-    check_that("a select reads back", try_wrmsr(select_of(0), 0xc0 | USER) + rdmsr(select_of(0)),
-               0xc0 | USER);
-    try_wrmsr(select_of(0), 0);
-    if (pmu.masks_lvt) {
-        check_that("a reserved bit of a select faults", try_wrmsr(select_of(0), 1ul << 40), 13);
-        check_that("the capabilities cannot be written", try_wrmsr(0x345, 0), 13);
-    } else {
-        try_wrmsr(select_of(0), 1ul << 40 | 0xc0);
-        check_that("a reserved bit of a select is dropped", rdmsr(select_of(0)), 0xc0);
-        try_wrmsr(select_of(0), 0);
-    }
-}
-
 static void check_counts(void)
 {
     static const uint64_t loops[] = { 1, 10, 1000, 100000, 3000000 };
@@ -433,7 +411,6 @@ void payload_main(uint32_t magic, uint32_t info)
     check_reset();
     if (pmu.gate)
         try_wrmsr(pmu.gate, 0);
-    check_page_access();
     check_counts();
     check_far_memory();
     check_pauses();

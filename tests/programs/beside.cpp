@@ -14,9 +14,6 @@
 #include <thread>
 #include "check.h"
 
-extern "C" HRESULT WINAPI SetThreadDescription(HANDLE, PCWSTR);
-extern "C" HRESULT WINAPI GetThreadDescription(HANDLE, PWSTR *);
-
 struct traced {
     const char *name;
     explicit traced(const char *n) : name(n) { printf("begin %s\n", name); }
@@ -98,10 +95,7 @@ static void times()
 static void memory()
 {
     auto *block = (BYTE *)LocalAlloc(LPTR, 100);
-    PWSTR text = nullptr;
     IS(block && !block[0] && !block[99] && !LocalFree(block), 1);
-    IS(SetThreadDescription(GetCurrentThread(), L"counts"), E_NOTIMPL);
-    IS(GetThreadDescription(GetCurrentThread(), &text), E_NOTIMPL);
 }
 
 static void texts()

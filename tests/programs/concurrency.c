@@ -4,6 +4,7 @@
  * left. */
 #define _WIN32_WINNT 0x0a00
 #include "nt.h"
+#include <string.h>
 
 #define MS 10000ll /* 100 ns */
 #define THREADS 4
@@ -210,6 +211,34 @@ static void check_once(void)
     IS(context == &section, TRUE);
 }
 
+/* Threads want it at once, take it twice each, and have most of their stacks in use. */
+static int plain;
+static DWORD WINAPI take_section(LPVOID number)
+{
+    char stack[700 * 1024];
+    memset(stack, (int)(LONG_PTR)number, sizeof stack);
+    for (int i = 0; i < 1000; i++) {
+        EnterCriticalSection(&section);
+        EnterCriticalSection(&section);
+        ++*(volatile int *)&plain;
+        LeaveCriticalSection(&section);
+        LeaveCriticalSection(&section);
+    }
+    return (DWORD)((volatile char *)stack)[plain];
+}
+
+static void check_section(void)
+{
+    HANDLE threads[THREADS];
+    InitializeCriticalSection(&section);
+    for (ULONG_PTR n = 0; n < THREADS; n++)
+        threads[n] = start(take_section, (PVOID)n, 0);
+    for (unsigned n = 0; n < THREADS; n++)
+        IS(end_of(threads[n]), n);
+    IS(plain, 1000 * THREADS);
+    DeleteCriticalSection(&section);
+}
+
 /* --- Lists that threads push to, and take whole, at once. --- */
 
 static SLIST_HEADER list;
@@ -254,6 +283,7 @@ int main(int count, char **words)
         check_timers();
     IS(next_handle(), next);
     check_locks();
+    check_section();
     check_slots();
     check_once();
     check_lists();

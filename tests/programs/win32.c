@@ -9,9 +9,6 @@
 #include <string.h>
 #include "check.h"
 
-HRESULT WINAPI SetThreadDescription(HANDLE, PCWSTR);
-HRESULT WINAPI GetThreadDescription(HANDLE, PWSTR *);
-
 /* What objects do tests/ring3/synch*.c prove; here is what kernel32 makes of names, flags and
  * errors. */
 static void objects(void)
@@ -46,10 +43,6 @@ static void objects(void)
     FAILS(ReleaseSemaphore(semaphore, 1, NULL), 0, ERROR_TOO_MANY_POSTS);
     FAILS(CreateSemaphoreW(NULL, 3, 2, NULL), NULL, ERROR_INVALID_PARAMETER);
     IS(CloseHandle(semaphore) && CloseHandle(same), 1);
-    PWSTR text = L"";
-    IS(SetThreadDescription(GetCurrentThread(), text), E_NOTIMPL);
-    IS(GetThreadDescription(GetCurrentThread(), &text), E_NOTIMPL);
-    IS(text == NULL, 1);
 }
 
 static void console(void)
@@ -273,15 +266,6 @@ static void waits_and_exceptions(void)
     IS(header == base && base == GetModuleHandleW(NULL), 1);
 }
 
-static RUNTIME_FUNCTION entry = { 0x10, 0x20, { 0x30 } };
-static ULONG_PTR asked;
-
-static RUNTIME_FUNCTION *CALLBACK give_entry(DWORD64 at, PVOID context)
-{
-    asked = (ULONG_PTR)at;
-    return context;
-}
-
 /* Of ntdll by address: kernel32 passes none of these on. */
 static void native(void)
 {
@@ -290,7 +274,6 @@ static void native(void)
     (LARGE_INTEGER *) = (void *)GetProcAddress(ntdll, "NtQuerySystemTime");
     BOOLEAN(NTAPI * to_seconds)
     (LARGE_INTEGER *, ULONG *) = (void *)GetProcAddress(ntdll, "RtlTimeToSecondsSince1970");
-    IMAGE_NT_HEADERS *(NTAPI * headers)(PVOID) = (void *)GetProcAddress(ntdll, "RtlImageNtHeader");
     ULONG(NTAPI * last_error)(void) = (void *)GetProcAddress(ntdll, "RtlGetLastWin32Error");
     ULARGE_INTEGER before, after;
     LARGE_INTEGER time, first = { .QuadPart = 116444736000000000 };
@@ -310,8 +293,6 @@ static void native(void)
     IS(to_seconds(&first, &seconds) && seconds == MAXDWORD, 1);
     first.QuadPart += 10000000;
     IS(to_seconds(&first, &seconds), 0);
-    IS(headers(ntdll)->Signature, IMAGE_NT_SIGNATURE);
-    IS(headers(NULL) || headers(&entry), 0);
     SetLastError(1234);
     IS(last_error(), 1234);
     NTSTATUS(NTAPI * processor)
@@ -324,19 +305,6 @@ static void native(void)
     IS((DWORD)query(GetCurrentProcess(), &region, 99, &region, sizeof region, NULL), 0xc0000003);
     IS((DWORD)query(NULL, &region, 0, &region, sizeof region, NULL), STATUS_INVALID_HANDLE);
     IS((DWORD)query(GetCurrentProcess(), &region, 0, &region, 8, NULL), 0xc0000004);
-
-    const DWORD64 base = 0x10000000, name = base | 3; /* addresses without memory */
-    DWORD64 found = 0;
-    for (unsigned bits = 0; bits < 3; bits++) /* both must be set */
-        IS(RtlInstallFunctionTableCallback(base | bits, base, 0x100, give_entry, &entry, NULL), 0);
-    IS(RtlInstallFunctionTableCallback(name, base, 0x100, give_entry, &entry, NULL), 1);
-    IS(RtlLookupFunctionEntry(base + 0xff, &found, NULL) == &entry, 1);
-    IS(asked, base + 0xff);
-    IS(found, base);
-    IS(RtlLookupFunctionEntry(base + 0x100, &found, NULL) == NULL, 1);
-    IS(RtlDeleteFunctionTable((PRUNTIME_FUNCTION)(ULONG_PTR)name), 1);
-    IS(RtlLookupFunctionEntry(base + 0xff, &found, NULL) == NULL, 1);
-    IS(RtlDeleteFunctionTable((PRUNTIME_FUNCTION)(ULONG_PTR)name), 0);
 }
 
 BOOLEAN WINAPI SystemFunction036(PVOID, ULONG); /* RtlGenRandom */

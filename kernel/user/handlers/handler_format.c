@@ -276,40 +276,19 @@ static int print_to(void *text, size_t size, bool wide, const void *format, va_l
     return !text || length <= size ? (int)length : -1;
 }
 
-/* The _s functions: at most `count` characters and a NUL; nothing and -1 if `size` is too small for
- * that, but for a count of _TRUNCATE. */
-static int print_safely(void *text, size_t size, size_t count, bool wide, const void *format,
-                        va_list args)
-{
-    const size_t most = count < size ? count : size - 1;
-    struct output o = { .text = text, .capacity = most, .wide = wide };
-    if (!text || !size)
-        return -1;
-    const size_t length = put_format(&o, format, args);
-    const bool fits = length <= most, keeps = fits || count < size || count == _TRUNCATE;
-    o.length = !keeps ? 0 : fits ? length : most;
-    o.capacity = size;
-    put_char(&o, 0);
-    return fits ? (int)length : -1;
-}
-
 /* Two functions a line, with a list and with arguments. */
-#define PRINTS(with_list, name, type, call, ...)                                                   \
+#define PRINTS(with_list, name, type, size, ...)                                                   \
     int with_list(__VA_ARGS__, const type *format, va_list args);                                  \
-    int with_list(__VA_ARGS__, const type *format, va_list args) { return call; }                  \
+    int with_list(__VA_ARGS__, const type *format, va_list args)                                   \
+    {                                                                                              \
+        return print_to(text, size, sizeof(type) == 2, format, args);                              \
+    }                                                                                              \
     int name(__VA_ARGS__, const type *format, ...);                                                \
-    int name(__VA_ARGS__, const type *format, ...) { WITH_LIST(int, format, call); }
-#define PLAIN(with_list, name, type, size, ...)                                                    \
-    PRINTS(with_list, name, type, print_to(text, size, sizeof(type) == 2, format, args),           \
-           __VA_ARGS__)
-#define SAFE(with_list, name, type, count, ...)                                                    \
-    PRINTS(with_list, name, type,                                                                  \
-           print_safely(text, size, count, sizeof(type) == 2, format, args), __VA_ARGS__)
-PLAIN(vsprintf, sprintf, char, 0x7fffffff, char *text)
-PLAIN(_vswprintf, _swprintf, WCHAR, 0x7fffffff, WCHAR *text)
-PLAIN(_vsnprintf, _snprintf, char, size, char *text, size_t size)
-PLAIN(_vsnwprintf, _snwprintf, WCHAR, size, WCHAR *text, size_t size)
-SAFE(vsprintf_s, sprintf_s, char, size, char *text, size_t size)
-SAFE(vswprintf_s, swprintf_s, WCHAR, size, WCHAR *text, size_t size)
-SAFE(_vsnprintf_s, _snprintf_s, char, count, char *text, size_t size, size_t count)
-SAFE(_vsnwprintf_s, _snwprintf_s, WCHAR, count, WCHAR *text, size_t size, size_t count)
+    int name(__VA_ARGS__, const type *format, ...)                                                 \
+    {                                                                                              \
+        WITH_LIST(int, format, print_to(text, size, sizeof(type) == 2, format, args));             \
+    }
+PRINTS(vsprintf, sprintf, char, 0x7fffffff, char *text)
+PRINTS(_vswprintf, _swprintf, WCHAR, 0x7fffffff, WCHAR *text)
+PRINTS(_vsnprintf, _snprintf, char, size, char *text, size_t size)
+PRINTS(_vsnwprintf, _snwprintf, WCHAR, size, WCHAR *text, size_t size)

@@ -43,9 +43,9 @@ PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 Image
     return table ? search_functions(table, count, (ULONG)(ControlPc - *ImageBase)) : NULL;
 }
 
-LONG call_vectored(EXCEPTION_POINTERS *pointers, bool continue_handlers)
+LONG call_vectored(EXCEPTION_POINTERS *pointers)
 {
-    (void)pointers, (void)continue_handlers;
+    (void)pointers;
     return EXCEPTION_CONTINUE_SEARCH;
 }
 

@@ -124,22 +124,6 @@ WINBOOL WINAPI SetThreadPriorityBoost(HANDLE hThread, WINBOOL bDisablePriorityBo
     return TRUE;
 }
 
-/* --- Descriptions. --- */
-
-/* NT: threads have none. */
-HRESULT WINAPI SetThreadDescription(HANDLE hThread, PCWSTR lpThreadDescription)
-{
-    (void)hThread, (void)lpThreadDescription;
-    return E_NOTIMPL;
-}
-
-HRESULT WINAPI GetThreadDescription(HANDLE hThread, PWSTR *ppszThreadDescription)
-{
-    (void)hThread;
-    *ppszThreadDescription = NULL;
-    return E_NOTIMPL;
-}
-
 /* --- winmm.dll's, whose name leads here. --- */
 
 DWORD WINAPI timeGetTime(void) { return GetTickCount(); }

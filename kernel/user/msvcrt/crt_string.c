@@ -112,3 +112,18 @@ size_t strcspn(const char *text, const char *set)
         n++;
     return n;
 }
+
+/* NULL: no more tokens. */
+char *strtok_s(char *text, const char *ends, char **at)
+{
+    if (!ends || !at || (!text && !*at)) {
+        wrong(EINVAL);
+        return NULL;
+    }
+    text = text ? text : *at;
+    text += strspn(text, ends);
+    char *end = text + strcspn(text, ends);
+    *at = *end ? end + 1 : end;
+    *end = 0;
+    return *text ? text : NULL;
+}

@@ -93,19 +93,3 @@ wchar_t *wcsstr(const wchar_t *text, const wchar_t *part)
     }
     return (wchar_t *)text;
 }
-
-size_t wcsspn(const wchar_t *text, const wchar_t *set)
-{
-    size_t n = 0;
-    while (text[n] && wcschr(set, text[n]))
-        n++;
-    return n;
-}
-
-size_t wcscspn(const wchar_t *text, const wchar_t *set)
-{
-    size_t n = 0;
-    while (text[n] && !wcschr(set, text[n]))
-        n++;
-    return n;
-}

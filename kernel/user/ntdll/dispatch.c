@@ -110,13 +110,11 @@ bool dispatch_exception(PEXCEPTION_RECORD record, PCONTEXT context)
 {
     EXCEPTION_POINTERS pointers = { record, context };
     struct walk w;
-    if (call_vectored(&pointers, false) == EXCEPTION_CONTINUE_EXECUTION)
+    if (call_vectored(&pointers) == EXCEPTION_CONTINUE_EXECUTION)
         return true;
     for (w.context = *context; find_frame(&w, UNW_FLAG_EHANDLER); w.context = w.caller)
-        if (ask_frame(&w, record, context)) {
-            call_vectored(&pointers, true);
+        if (ask_frame(&w, record, context))
             return true;
-        }
     return call_unhandled(&pointers) == EXCEPTION_CONTINUE_EXECUTION;
 }
 
@@ -191,8 +189,6 @@ VOID NTAPI RtlRaiseException(PEXCEPTION_RECORD ExceptionRecord)
     NtRaiseException(ExceptionRecord, &context, FALSE);
     __builtin_unreachable();
 }
-
-VOID NTAPI RtlRaiseStatus(NTSTATUS Status) { raise_status(Status, NULL); }
 
 /* --- Unwinding. --- */
 

@@ -127,11 +127,3 @@ PVOID NTAPI RtlPcToFileHeader(PVOID PcValue, PVOID *BaseOfImage)
     *BaseOfImage = m ? m->base : NULL;
     return *BaseOfImage;
 }
-
-PIMAGE_NT_HEADERS NTAPI RtlImageNtHeader(PVOID Base)
-{
-    PIMAGE_DOS_HEADER dos = Base;
-    if (!dos || dos->e_magic != IMAGE_DOS_SIGNATURE)
-        return NULL;
-    return (PIMAGE_NT_HEADERS)((uint8_t *)Base + dos->e_lfanew);
-}

@@ -56,7 +56,7 @@ NTSTATUS NTAPI NtContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert);
 VOID NTAPI RtlRaiseException(PEXCEPTION_RECORD ExceptionRecord);
 
 /* vectored.c: the handlers that a program added; EXCEPTION_CONTINUE_EXECUTION or _SEARCH. */
-LONG call_vectored(EXCEPTION_POINTERS *pointers, bool continue_handlers);
+LONG call_vectored(EXCEPTION_POINTERS *pointers);
 /* The filter of last resort. */
 LONG call_unhandled(EXCEPTION_POINTERS *pointers);
 
