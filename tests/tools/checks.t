@@ -12,6 +12,7 @@ use File::Temp 'tempdir';
 use lib 'tests/tools';
 use Contract;
 use Environment;
+use Text;
 
 Environment::forget(qw(BUILD CC UBSAN));
 my $here = getcwd;
@@ -22,10 +23,7 @@ sub file
 {
     my ($name, $text, $mode) = @_;
     make_path(dirname("$dir/$name"));
-    open my $out, '>', "$dir/$name" or die "$name: $!";
-    print $out $text;
-    close $out;
-    chmod $mode, "$dir/$name" if $mode;
+    return Text::save("$dir/$name", $text, $mode);
 }
 
 sub c_file { my ($name, $text) = @_; file($name, "/* $spdx */\n$text") }
@@ -43,7 +41,7 @@ sub mutants { file('tests/mutants/all', "# $spdx\n(\n" . join('', @_) . ")\n") }
 sub contract { return file('tests/contract.md', "# The contract\n\n" . join '', @_) }
 my @list = ((map { "a.one - first [$_]" } @ids), 'a.two - second', 'b.three - third');
 my @contract = map { "- $_: a.one\n  It holds.\n" } @ids;
-my @mutants = map { "    ['no call', '$_', '', 'boot/boot.c', 'hal_begin();', '']," } @ids;
+my @mutants = map { "    ['no call', '$_', '', 'boot.c', 'hal_begin();', '']," } @ids;
 my $makefile = "# $spdx\n" . <<'END' =~ s/^ {8}/\t/mgr;
 BUILD := build
 OBJ := $(patsubst %.c,$(BUILD)/%.o,boot/boot.c hal/hal.c kernel/ke/up.c kernel/ke/down.c)
@@ -143,7 +141,7 @@ c_file('kernel/driver/layouts.h', "SIZE(KDPC, 65)\n");
 c_file("tests/hal/$_.c", "static void find(void)\n{\n}\n") for qw(one two three);
 list(@list, 'b.four - fourth [PO-75]');
 contract("- VP-91: a.none\n  It holds.\n", grep { !/VP-90/ } @contract);
-mutants("['gone', 'TP-11', '', 'boot/boot.c', 'hal_end();', ''],\n", grep { !/'TP-10'/ } @mutants);
+mutants("['gone', 'TP-11', '', 'boot.c', 'hal_end();', ''],\n", grep { !/'TP-10'/ } @mutants);
 system "make -C $dir >/dev/null";
 my %says = (
     text => [qr/chars\.c:2: not ASCII/, qr/chars\.c:3: white space/, qr/chars\.c:4: tab/,
