@@ -13,28 +13,15 @@ use lib 'tests/tools';
 use Environment;
 use RunLog;
 use Sound;
+use Text;
 
 my $dir = tempdir(CLEANUP => 1);
 my $build = $ENV{BUILD} // 'build';
 Environment::forget(qw(LOG));
 $ENV{BUILD} = $dir;
 
-sub file
-{
-    my ($name, $text, $mode) = @_;
-    open my $out, '>:raw', "$dir/$name" or die "$name: $!";
-    print $out $text;
-    close $out;
-    chmod $mode, "$dir/$name" if $mode;
-    return "$dir/$name";
-}
-
-sub text_of
-{
-    local $/;
-    open my $in, '<:raw', "$dir/$_[0]" or return '';
-    return <$in> // '';
-}
+sub file { return Text::save("$dir/" . shift, @_) }
+sub text_of { return Text::content("$dir/$_[0]") }
 
 sub run_it
 {
