@@ -286,10 +286,6 @@ linux: override export COMMANDS := $(subst $$$$,$$,$(value COMMANDS))
 linux: all
 	@tests/guests/linux
 
-# All images of a built kvm-unit-tests, in DIR, with and without the virtual PMU.
-suite: all
-	@BUILD=$(BUILD) tests/guests/suite
-
 # Of logs of runs; LOG and A, B are files.
 report: all
 	@BUILD=$(BUILD) tests/tools/report $(LOG)
@@ -339,26 +335,21 @@ fuzz-images:
 	@$(BUILD)/fuzz-pe $(or $(SEED),1) $(or $(COUNT),100)000 \
 	    $(BUILD)/program/events.exe $(BUILD)/program/driver_try.sys
 
-# A million calls of services of counters and traces from ring 3, by SEED.
-fuzz: all
-	@BUILD=$(BUILD) tests/machines/fuzz-services
-
-# A million hostile guests of the virtual PMU, on the host, by SEED.
-fuzz-guest:
-	@BUILD=$(BUILD) tests/guests/fuzz-guest
+# Scripts that take all they need from make's command line, which is in their environment.
+distro: SCRIPT := tests/machines/distro
+fuzz: SCRIPT := tests/machines/fuzz-services
+fuzz-guest: SCRIPT := tests/guests/fuzz-guest
+soak: SCRIPT := tests/machines/soak
+suite: SCRIPT := tests/guests/suite
+fuzz soak suite: all
+distro fuzz fuzz-guest soak suite:
+	@$(SCRIPT)
 
 mutants: all payloads
 	$(PROVE) -v tests/tools/mutants.t
 
-# Rounds of the same runs on a busy host: N=10 LOAD=2.
-soak: all
-	@N='$(or $(N),10)' LOAD='$(or $(LOAD),2)' BUILD='$(BUILD)' tests/machines/soak
-
 machines: all
 	$(PROVE) -v tests/machines/machines.t
-
-distro:
-	@SUITE='$(SUITE)' WHAT='$(WHAT)' BUILD='$(BUILD)' tests/machines/distro
 
 check:
 	$(PROVE) -v tests/tools/check.t

@@ -106,10 +106,10 @@ TEST(cost, allocation,
     a.list.Descriptors[0].u.CounterIndex = (unsigned)__builtin_ctzll(free);
     for (unsigned i = 0; i < COST_RUNS; i++) {
         cost_run(&taken, allocate_counter, NULL, &a);
-        if (!CHECK_STATUS(a.status, STATUS_SUCCESS))
+        if (!CHECK_OK(a.status))
             break;
         cost_run(&freed, release_counter, NULL, &a);
-        CHECK_STATUS(a.status, STATUS_SUCCESS);
+        CHECK_OK(a.status);
     }
     cost_print(&taken, true, "a counter allocated");
     cost_print(&freed, true, "a counter freed");

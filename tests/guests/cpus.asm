@@ -87,18 +87,12 @@ kept:                                   ; of the last CPU that began: struct beg
 .count: dd 0
 bits 32
 protected:
-    mov ax, KDATA
-    mov ds, ax
-    mov es, ax
-    mov ss, ax
+    load_segments KDATA
     mov eax, 0x620
     mov cr4, eax
     mov eax, pml4
     mov cr3, eax
-    mov ecx, 0xc0000080
-    rdmsr
-    or eax, 0x100
-    wrmsr
+    change_msr 0xc0000080, or, 0x100
     mov eax, 0x80000011
     mov cr0, eax
     jmp K64:AT(wide)

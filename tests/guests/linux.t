@@ -8,6 +8,7 @@ use File::Temp qw(tempdir);
 use Test::More;
 use lib 'tests/tools';
 use Environment;
+use Text;
 
 Environment::forget();
 $ENV{TIMEOUT} = 600; # of one payload, from Linux's boot to its end
@@ -15,21 +16,7 @@ my $build = $ENV{BUILD} // 'build';
 my $dir = tempdir(CLEANUP => 1);
 my $linux = "$build/linux.bin";
 
-sub file
-{
-    my ($name, $bytes) = @_;
-    open my $out, '>:raw', "$dir/$name" or die;
-    print $out $bytes;
-    close $out;
-    return "$dir/$name";
-}
-
-sub contents
-{
-    open my $in, '<:raw', $_[0] or die "$_[0]: $!";
-    local $/;
-    return <$in>;
-}
+sub file { return Text::save("$dir/" . shift, @_) }
 
 sub run_is
 {
@@ -54,7 +41,7 @@ run_is("PMU=intel-v4 LINUX=$linux MEMORY=5000", 0,
        qr/^linux: command line <>\nlinux: initrd of 0 b.*\nlinux: MiB of memory 13[67][0-9a-f] \n/m,
        'memory above 4 GB is the guest\'s');
 
-my $bad = contents($linux);
+my $bad = Text::content($linux);
 my $old = $bad;
 substr($old, 0x236, 2) = "\0\0";
 my $large = $bad;
@@ -107,7 +94,8 @@ $header[1] = 0x1000c;
 $header[2] = -(0x1badb002 + 0x1000c) & 0xffffffff;
 run_is('PMU=intel-v4 PAYLOAD=' . file('features', pack 'V8', @header), 77,
        qr/^# payload: it requires multiboot features 8\s*$/m, 'features that nobody knows');
-run_is('PMU=intel-v4 PAYLOAD=' . file('cut', substr contents("$build/payload.elf"), 0, 8000), 77,
+my $cut = file('cut', substr Text::content("$build/payload.elf"), 0, 8000);
+run_is("PMU=intel-v4 PAYLOAD=$cut", 77,
        qr/^# payload: its ELF program headers lead out of the file\s*$/m, 'a multiboot image, cut');
 my $two = "PAYLOAD_MODULES='$initrd $initrd'";
 run_is("PMU=intel-v4 PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=info $two", 0,

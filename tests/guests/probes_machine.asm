@@ -6,19 +6,16 @@ probe "interrupt by the APIC", K64, 2
     nop
     sti
     times 2 nop
-    done
 probe "interrupt, vector below 32", K64, 2
     send 0x4401e
     nop
     sti
     times 2 nop
-    done
 probe "interrupts, two in order of priority", K64, 2
     send 0x44041
     send 0x44060
     sti
     times 2 nop
-    done
 probe "interrupt after STI; CLI", K64, 2
     send 0x44040
     sti
@@ -27,12 +24,10 @@ probe "interrupt after STI; CLI", K64, 2
     mov ebx, 9
     sti
     times 2 nop
-    done
 probe "interrupt, HLT", K64, 2
     send 0x44040
     sti
     hlt
-    done
 probe "interrupt held by TPR", K64, 2
     set cr8, 5
     send 0x44041
@@ -42,43 +37,36 @@ probe "interrupt held by TPR", K64, 2
     xor eax, eax
     mov cr8, rax
     times 2 nop
-    done
 probe "interrupt in ring 3", K64, 2
     send 0x44042
     go_to U64, 2 + IF
 .there:
     nop
-    done
 probe "interrupt in ring 3, TF", K64, 2
     send 0x44042
     go_to U64, 2 + IF + TF
 .there:
     nop
-    done
 probe "interrupt in compatibility mode", K64, 2
     send 0x44042
     go_to U32, 2 + IF
 bits 32
 .there:
     nop
-    done
 probe "NMI", K64, 2
     send 0x44400
     times 2 nop
     mov ebx, 3
-    done
 probe "NMI in ring 3", U64, 2
     mov ebx, 3
     send 0x44400
     times 2 nop
-    done
 probe "timer's interrupt, HLT", K64, 2
     mov rsi, 0xfee00320
     mov dword [rsi], 0x50
     mov dword [rsi + 0x60], 100000
     sti
     hlt
-    done
 probe "timer's interrupt, periodic", K64, 2
     mov rsi, 0xfee00320
     mov dword [rsi], 0x20053
@@ -89,7 +77,6 @@ probe "timer's interrupt, periodic", K64, 2
     hlt
     mov dword [rsi], 0x10000
     mov dword [rsi + 0x60], 0
-    done
 probe "PIT's interrupt by the IO-APIC", K64, 2
     mov rsi, 0xfec00000
     mov dword [rsi], 0x14               ; pin 2
@@ -98,7 +85,6 @@ probe "PIT's interrupt by the IO-APIC", K64, 2
     sti
     hlt
     mov dword [rsi + 0x10], 0x10000
-    done
 probe "PIT's NMI by the IO-APIC", K64, 2
     mov rsi, 0xfec00000
     mov dword [rsi], 0x14
@@ -111,7 +97,6 @@ probe "PIT's NMI by the IO-APIC", K64, 2
     xor eax, eax
     out 0x40, al
     out 0x40, al
-    done
 probe "HPET's interrupt by the IO-APIC", K64, 2
     mov rsi, 0xfec00000
     mov dword [rsi], 0x38               ; pin 20
@@ -127,26 +112,22 @@ probe "HPET's interrupt by the IO-APIC", K64, 2
     hlt
     mov dword [rsi + 0x10], 0x10000
     mov dword [rdi + 0x100], 0
-    done
 
 ; The FPU, XSAVE, segments.
 probe "SSE", U64, 2
     mov eax, 0x3f800000
     movd xmm3, eax
     addss xmm3, xmm3
-    mov eax, 0xd
-    xor ecx, ecx
-    cpuid
+    ask_cpuid 0xd
     movd eax, xmm3
     int 0x88
     movd ebx, xmm3
     zero ecx, edx
-    done
 probe "CR4.OSXSAVE in CPUID", K64, 2
     mov eax, 1
     cpuid
     mov esi, ecx
-    set_bits cr4, 0x40000
+    change cr4, or, 0x40000
     mov eax, 1
     cpuid
     mov edi, ecx
@@ -155,7 +136,6 @@ probe "CR4.OSXSAVE in CPUID", K64, 2
     shr edi, 27
     and edi, 1
     zero eax, ebx, ecx, edx
-    done
 probe "XSETBV, XGETBV, XSAVE", K64, 2
     xor ecx, ecx
     xgetbv
@@ -169,41 +149,29 @@ probe "XSETBV, XGETBV, XSAVE", K64, 2
     xrstor [rdi]
     mov esi, [rdi + 512]
     xor edi, edi
-    done
 probe "AVX registers survive exits", U64, 2
     mov eax, 0x1234567
     vmovd xmm3, eax
     vinsertf128 ymm3, ymm3, xmm3, 1
     int 0x88
-    mov eax, 0xd
-    xor ecx, ecx
-    cpuid
+    ask_cpuid 0xd
     vextractf128 xmm4, ymm3, 1
     vmovd ebx, xmm4
     zero ecx, edx
-    done
 probe "size of XSAVE's area in CPUID", K64, 2
-    mov eax, 0xd
-    xor ecx, ecx
-    cpuid
-    done
+    ask_cpuid 0xd
 probe "CR4.PKE in CPUID", K64, 2
-    mov eax, 7
-    xor ecx, ecx
-    cpuid
+    ask_cpuid 7
     mov esi, ecx
-    set_bits cr4, 0x400000
-    mov eax, 7
-    xor ecx, ecx
-    cpuid
+    change cr4, or, 0x400000
+    ask_cpuid 7
     mov edi, ecx
-    clear_bits cr4, 0x400000
+    change cr4, and, ~0x400000
     shr esi, 4
     and esi, 1
     shr edi, 4
     and edi, 1
     zero eax, ebx, ecx, edx
-    done
 probe "SWAPGS, GS base", K64, 2
     mov ecx, 0xc0000101
     mov eax, scratch
@@ -220,7 +188,6 @@ probe "SWAPGS, GS base", K64, 2
     mov esi, [gs:16]
     swapgs
     mov edi, [gs:16]
-    done
 probe "FS base survives exits", K64, 2
     mov ecx, 0xc0000100
     mov eax, scratch + 64
@@ -230,7 +197,6 @@ probe "FS base survives exits", K64, 2
     int 0x88
     rdmsr
     mov esi, [fs:16]
-    done
 probe "REP MOVSB", U64, 2
     mov esi, scratch
     mov edi, scratch + 512
@@ -238,11 +204,9 @@ probe "REP MOVSB", U64, 2
     cld
     rep movsb
     mov eax, ecx
-    done
 probe "CMPXCHG16B, LOCK", U64, 2
     lock inc dword [scratch + 32]
     zero eax, edx
-    done
 probe "RDPMC in ring 3, CR4.PCE clear; TSC goes on", U64, 2
     rdtsc
     mov ebx, eax

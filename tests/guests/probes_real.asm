@@ -19,23 +19,13 @@ real_mode:
     o64 retf
 real_begin:
 bits 32
-    mov eax, cr0
-    and eax, 0x7fffffff
-    mov cr0, eax
-    mov ecx, 0xc0000080
-    rdmsr
-    and eax, ~0x100
-    wrmsr
+    change cr0, and, 0x7fffffff
+    change_msr 0xc0000080, and, ~0x100
     jmp CODE16:R(real_16)
 bits 16
 real_16:
-    mov ax, DATA16
-    mov ds, ax
-    mov es, ax
-    mov ss, ax
-    mov eax, cr0
-    and al, 0xfe
-    mov cr0, eax
+    load_segments DATA16
+    change cr0, and, ~1
     jmp 0:R(real)
 real:
     xor ax, ax
@@ -108,9 +98,7 @@ real:
     cli
     mov al, 0xff
     out 0x21, al
-    mov eax, cr0
-    or al, 1
-    mov cr0, eax
+    change cr0, or, 1
     jmp dword K32:R(real_32)
 real_handler:
     inc ax
@@ -129,17 +117,9 @@ real_words: times 16 dw 0
 real_range: times 5 dd 0
 bits 32
 real_32:
-    mov ax, KDATA
-    mov ds, ax
-    mov es, ax
-    mov ss, ax
-    mov ecx, 0xc0000080
-    rdmsr
-    or eax, 0x100
-    wrmsr
-    mov eax, cr0
-    or eax, 0x80000000
-    mov cr0, eax
+    load_segments KDATA
+    change_msr 0xc0000080, or, 0x100
+    change cr0, or, 0x80000000
     jmp K64:real_back
 bits 64
 real_end:

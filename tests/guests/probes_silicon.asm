@@ -4,16 +4,13 @@
 probe "SYSCALL, compatibility mode", U32, 0x246
     mov ebp, 0x1234
     syscall
-    done
 probe "SYSCALL, compatibility mode, TF", U32, 2 + TF
     nop
     syscall
-    done
 probe "SYSRET, compatibility mode", K32, 2
     mov ecx, .there
     sysret
 .there:
-    done
 probe "SYSENTER, compatibility mode", U32, 0x246
     mov ebp, esp
     sysenter
@@ -27,7 +24,6 @@ probe "SYSEXIT to 32-bit code", K32, 2
 .there:
     mov ecx, cs
     mov edx, ss
-    done
 probe "SYSEXIT to 64-bit code", K64, 2
     mov ecx, probe_stack_top
     mov edx, .there
@@ -35,7 +31,6 @@ probe "SYSEXIT to 64-bit code", K64, 2
 .there:
     mov ecx, cs
     mov edx, ss
-    done
 probe "SYSEXIT from ring 3", U32, 2
     sysexit
 probe "RDMSR from ring 3", U64, 2
@@ -50,7 +45,6 @@ probe "an undefined opcode", U64, 2
 probe "ICEBP, after an instruction", U64, 2
     nop
     db 0xf1
-    done
 probe "SYSENTER, SYSENTER_CS 0", K64, 2
     mov ecx, 0x174
     zero eax, edx
@@ -61,63 +55,33 @@ probe "SYSENTER_CS back", K64, 2
     mov eax, 8
     xor edx, edx
     wrmsr
-    done
 probe "MONITOR, which CPUID does not offer", K64, 2
     mov eax, scratch
     zero ecx, edx
     db 0x0f, 0x01, 0xc8
-    done
 probe "MWAIT, which CPUID does not offer", K64, 2
     zero eax, ecx
     db 0x0f, 0x01, 0xc9
-    done
 ; What a processor refuses.
 probe "CR0.NW without CD", K64, 2
-    mov rax, cr0
-    or eax, 1 << 29
-    mov cr0, rax
-    done
+    change cr0, or, 1 << 29
 probe "CR0.PG off, 64-bit mode", K64, 2
-    mov rax, cr0
-    btr eax, 31
-    mov cr0, rax
-    done
+    change cr0, btr, 31
 probe "CR4, all bits", K64, 2
     mov eax, -1
     mov cr4, rax
-    done
 probe "CR4.PAE off, long mode", K32, 2
-    mov eax, cr4
-    btr eax, 5
-    mov cr4, eax
-    done
+    change cr4, btr, 5
 probe "CR4.LA57 changed, long mode", K32, 2
-    mov eax, cr4
-    btc eax, 12
-    mov cr4, eax
-    done
+    change cr4, btc, 12
 probe "CR4, a bit without a feature", K64, 2
-    mov rax, cr4
-    bts eax, 15
-    mov cr4, rax
-    done
+    change cr4, bts, 15
 probe "CR0.PG without PE", K64, 2
-    mov rax, cr0
-    btr eax, 0
-    mov cr0, rax
-    done
+    change cr0, btr, 0
 probe "EFER, a bit without a feature", K64, 2
-    mov ecx, 0xc0000080
-    rdmsr
-    bts eax, 1
-    wrmsr
-    done
+    change_msr 0xc0000080, bts, 1
 probe "EFER.LME off, long mode", K64, 2
-    mov ecx, 0xc0000080
-    rdmsr
-    btr eax, 8
-    wrmsr
-    done
+    change_msr 0xc0000080, btr, 8
 probe "CR0.WP and CR4.PCE on and off", K64, 2
     mov rcx, cr0
     mov rdx, cr4
@@ -139,4 +103,3 @@ probe "CR0.WP and CR4.PCE on and off", K64, 2
     jz .kept
     ud2
 .kept:
-    done

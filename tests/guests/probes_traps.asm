@@ -10,11 +10,9 @@ probe "#DE, ring 3", U64, 2
     div ecx
 probe "INT3", K64, 2
     int3
-    done
 probe "INT3, ring 3", U64, 2
     nop
     int3
-    done
 probe "#UD", K64, 2
     ud2
 probe "#UD, ring 3", U64, 2
@@ -58,30 +56,22 @@ probe "#GP, beyond the IDT's entries of use", U64, 2
     int 0xf0
 probe "INT n, ring 0", K64, 2
     int 0x88
-    done
 probe "INT n, ring 3", U64, 0x3202 & ~0x3000
     int 0x88
-    done
 probe "INT n after prefixes", U64, 2
     db 0x66, 0x48
     int 0x88
-    done
 probe "ICEBP", K64, 2
     db 0xf1
-    done
 
 ; Flags, TF.
 probe "TF in ring 0", K64, 2 + TF
     nop
     pushfq
     pop rbx
-    done
 probe "TF in ring 3", U64, 2 + TF
-    mov eax, 0xd
-    xor ecx, ecx
-    cpuid
+    ask_cpuid 0xd
     nop
-    done
 probe "TF by POPF", K64, 2
     pushfq
     or dword [rsp], TF
@@ -91,7 +81,6 @@ probe "TF by POPF", K64, 2
     sub rsp, 8
     popfq
     nop
-    done
 probe "TF over MOV SS", K64, 2
     mov ebx, ss
     pushfq
@@ -99,7 +88,6 @@ probe "TF over MOV SS", K64, 2
     popfq
     mov ss, ebx
     times 2 nop
-    done
 probe "TF over a fault", U64, 2 + TF
     nop
     ud2
@@ -108,33 +96,26 @@ probe "TF over REP", U64, 2 + TF
     mov ecx, 3
     cld
     rep stosb
-    done
 probe "TF over CPUID, RDMSR, INT3", K64, 2 + TF
-    mov eax, 0xd
-    xor ecx, ecx
-    cpuid
+    ask_cpuid 0xd
     mov ecx, 0x1b
     rdmsr
     int3
-    done
 probe "PUSHF", U64, 0x246
     pushfq
     pop rax
-    done
 probe "PUSHF of 16 bits at the end of the last page", K64, 0x246
     mov rbx, rsp
     mov rsp, LAST_PAGE + 4096
     pushfw
     movzx eax, word [rsp]
     mov rsp, rbx
-    done
 probe "PUSHF of 16 bits, eight bytes end between its own", K64, 0x246
     mov rbx, rsp
     mov rsp, LAST_PAGE + 9
     pushfw
     movzx eax, word [rsp]
     mov rsp, rbx
-    done
 probe "PUSHF to a page that is read only, CR0.WP 0", K64, 0x246
     mov rbx, rsp
     mov rcx, cr0
@@ -147,12 +128,10 @@ probe "PUSHF to a page that is read only, CR0.WP 0", K64, 0x246
     mov rsp, rbx
     mov cr0, rcx
     mov ecx, 16
-    done
 probe "IRET to ring 3 with TF", K64, 2
     go_to U64, 2 + TF
 .there:
     nop
-    done
 
 ; Breakpoints. 701h: DR0's, local and global, LE.
 probe "breakpoint, execute", K64, 2
@@ -164,7 +143,6 @@ probe "breakpoint, execute", K64, 2
     inc ebx
     set dr7, 0x400
     mov rax, dr6
-    done
 probe "breakpoint, execute, in a loop", K64, 2
     set dr0, .here
     set dr7, 0x403
@@ -175,7 +153,6 @@ probe "breakpoint, execute, in a loop", K64, 2
     dec ecx
     jnz .again
     set dr7, 0x400
-    done
 probe "breakpoint, write", K64, 2
     set dr1, scratch
     set dr7, 0xd0040c
@@ -186,24 +163,21 @@ probe "breakpoint, write", K64, 2
     inc dword [scratch]
     times 2 nop
     set dr7, 0x400
-    done
 probe "breakpoint, access", K64, 2
     set dr2, scratch + 8
     set dr7, 0x0f000430
     mov ecx, [scratch + 8]
     times 2 nop
     set dr7, 0x400
-    done
 probe "breakpoint, I/O", K64, 2
-    set_bits cr4, 8
+    change cr4, or, 8
     set dr0, 0x80
     set dr7, 0x20403
     out 0x80, al
     times 2 nop
     set dr7, 0x400
-    clear_bits cr4, 8
+    change cr4, and, ~8
     xor eax, eax
-    done
 probe "breakpoint matched, not enabled", K64, 2
     set dr0, .here
     set dr7, 0x400
@@ -211,10 +185,8 @@ probe "breakpoint matched, not enabled", K64, 2
 .here:
     inc ebx
     mov rax, dr6
-    done
 probe "breakpoint, execute, ring 3, TF", U64, 2 + TF
     times 2 nop
-    done
 probe "DR6 as written", K64, 2
     set dr6, 0xffff4ff1
     nop
@@ -223,18 +195,15 @@ probe "DR6 as written", K64, 2
     mov dr6, rcx
     nop
     mov rdx, dr6
-    done
 probe "DR7 as written", K64, 2
     set dr7, 0x10400
     nop
     mov rcx, dr7
     set dr7, 0x400
     mov rdx, dr7
-    done
 probe "BS stays in DR6 until written", K64, 2 + TF
     nop
     pushfq
     and dword [rsp], ~TF
     popfq
     mov rax, dr6
-    done

@@ -70,9 +70,11 @@ door sysenter_entry, 0x102
 
 %include "tests/guests/probes_real.asm"
 
-; --- The probes: name, selector, flags, then code. ---
+; --- The probes: name, selector, flags, then code. INT 81h ends it, where the next one begins. ---
 %assign number 0
 %macro probe 3-4 0
+    section .text
+    int 0x81
     %assign number number + 1
     section .rodata
 %%text: db %1, 0
@@ -86,22 +88,14 @@ door sysenter_entry, 0x102
     %endif
 probe_%[number]:
 %endmacro
-%macro done 0
-    int 0x81
-%endmacro
 %macro set 2                            ; a control or debug register, by RAX
     mov rax, %2
     mov %1, rax
 %endmacro
-%macro set_bits 2
-    mov rax, %1
-    or eax, %2
-    mov %1, rax
-%endmacro
-%macro clear_bits 2
-    mov rax, %1
-    and eax, ~(%2)
-    mov %1, rax
+%macro ask_cpuid 1
+    mov eax, %1
+    xor ecx, ecx
+    cpuid
 %endmacro
 %macro zero 1-*
     %rep %0
@@ -139,7 +133,6 @@ probes:
 %include "tests/guests/probes_traps.asm"
 %include "tests/guests/probes_modes.asm"
 %include "tests/guests/probes_machine.asm"
-    done
 global probes_end, silicon_end
 section .probes
 probes_end:
@@ -147,5 +140,7 @@ probes_end:
 section .silicon align=8
 silicon:
 %include "tests/guests/probes_silicon.asm"
+section .text
+    int 0x81
 section .silicon
 silicon_end:

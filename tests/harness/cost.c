@@ -42,7 +42,7 @@ uint64_t cost_cycles(void) { return has_cycles ? 1ul << 32 | cycles_index : 0; }
 void cost_end(void)
 {
     if (has_cycles)
-        CHECK_STATUS(HalFreeHardwareCounters(cycles_owner), STATUS_SUCCESS);
+        CHECK_OK(HalFreeHardwareCounters(cycles_owner));
     has_cycles = false;
 }
 

@@ -76,10 +76,7 @@ static inline NTSTATUS take_one(struct cpu_set where, unsigned ctr, HANDLE *hand
     return take_on(where, &list, handle);
 }
 
-static inline void free_and_check(HANDLE handle)
-{
-    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
-}
+static inline void free_and_check(HANDLE handle) { CHECK_OK(HalFreeHardwareCounters(handle)); }
 
 /* The list is refused with that status, nothing is owned, and the handle is NULL. */
 static inline void refused(struct list list, NTSTATUS status)

@@ -80,7 +80,7 @@ bool counting_configure(const unsigned *ctrs, unsigned n)
     HARDWARE_COUNTER array[MAX_HW_COUNTERS] = { { PMCCounter, 0, 0 } };
     for (unsigned i = 0; i < n && i < MAX_HW_COUNTERS; i++)
         array[i].Index = pmu_rdpmc_index(ctrs[i]);
-    return CHECK_STATUS(KeSetHardwareCounterConfiguration(array, n), STATUS_SUCCESS);
+    return CHECK_OK(KeSetHardwareCounterConfiguration(array, n));
 }
 
 static bool take_counters(const unsigned *ctrs, unsigned n)
@@ -115,9 +115,9 @@ bool counting_start(enum pmu_event event, uint32_t flags, unsigned *ctr)
 
 void counting_stop(void)
 {
-    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+    CHECK_OK(KeSetHardwareCounterConfiguration(NULL, 0));
     if (owner)
-        CHECK_STATUS(HalFreeHardwareCounters(owner), STATUS_SUCCESS);
+        CHECK_OK(HalFreeHardwareCounters(owner));
     owner = NULL;
 }
 

@@ -32,9 +32,9 @@ static inline void session_end(struct session *s, uint8_t *bytes)
 static inline struct records session_drain(struct session *s, void *bytes)
 {
     ULONG n = 0;
-    CHECK_STATUS(session_mask(s, 0, 0), STATUS_SUCCESS);
-    CHECK_STATUS(session_flush(s), STATUS_SUCCESS);
-    CHECK_STATUS(session_read(s, bytes, SESSION_BYTES, &n), STATUS_SUCCESS);
+    CHECK_OK(session_mask(s, 0, 0));
+    CHECK_OK(session_flush(s));
+    CHECK_OK(session_read(s, bytes, SESSION_BYTES, &n));
     CHECK(n > 0);
     return records_of(bytes, n);
 }

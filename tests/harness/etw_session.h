@@ -47,9 +47,8 @@ static inline bool session_connect(struct session *s)
 {
     TRACE_CONSUMER consumer = { NULL, 0 };
     ULONG n = 0;
-    if (!CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s->trace, sizeof s->trace, &consumer,
-                                     sizeof consumer, &n),
-                      STATUS_SUCCESS))
+    if (!CHECK_OK(NtTraceControl(EtwRealtimeConnectCode, &s->trace, sizeof s->trace, &consumer,
+                                 sizeof consumer, &n)))
         return false;
     s->consumer = consumer.Handle;
     s->frequency = consumer.Frequency;
@@ -64,7 +63,7 @@ static inline bool session_start(struct session *s, ULONG buffer_kb, ULONG buffe
     d.info.BufferSize = buffer_kb;
     d.info.MaximumBuffers = buffers;
     *s = (struct session){ 0, NULL, 0 };
-    if (!CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS))
+    if (!CHECK_OK(session_control(EtwStartLoggerCode, &d)))
         return false;
     s->trace = d.info.Wnode.HistoricalContext;
     return session_connect(s);
@@ -85,15 +84,14 @@ static inline NTSTATUS session_by_handle(ULONG code, TRACEHANDLE trace,
 static inline ULONG session_stop(struct session *s)
 {
     WMI_LOGGER_INFORMATION info;
-    CHECK_STATUS(session_by_handle(EtwStopLoggerCode, s->trace, &info), STATUS_SUCCESS);
+    CHECK_OK(session_by_handle(EtwStopLoggerCode, s->trace, &info));
     return info.EventsLost;
 }
 
 static inline void session_close(struct session *s)
 {
-    CHECK_STATUS(NtTraceControl(EtwRealtimeDisconnectCode, &s->consumer, sizeof s->consumer, NULL,
-                                0, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(
+        NtTraceControl(EtwRealtimeDisconnectCode, &s->consumer, sizeof s->consumer, NULL, 0, NULL));
 }
 
 static inline NTSTATUS session_read(const struct session *s, void *bytes, ULONG size, ULONG *n)

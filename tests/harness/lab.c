@@ -285,7 +285,7 @@ void lab_run(void (*body)(unsigned ctr), unsigned ctr)
             left_out(&pmu_kinds[i], ctr);
     if (ctr != LAB_ANY && !(pmu_some_counters(EVERYWHERE) >> ctr & 1))
         SKIP("the counter is left out");
-    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
+    REQUIRE_OK(HalAllocateHardwareCounters(NULL, 0, NULL, &handle));
     shown = ctr;
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         if (ctr != LAB_ANY && !(pmu_of(cpu)->counters >> ctr & 1))
@@ -297,7 +297,7 @@ void lab_run(void (*body)(unsigned ctr), unsigned ctr)
     if (ran)
         test_skip(NULL); /* that other kinds of CPUs cannot do it is no matter */
     test_run_anywhere();
-    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
+    CHECK_OK(HalFreeHardwareCounters(handle));
 }
 
 static void record(const struct lab_frame *frame)

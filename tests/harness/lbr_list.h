@@ -37,11 +37,7 @@ static inline const struct pmu_branches *branches_here(void) { return pmu_branch
         if (branches_here()->form == PMU_BRANCHES_OLD)                                             \
             SKIP("the list hides nothing");                                                        \
     } while (0)
-#define SKIP_WITHOUT_BRANCHES()                                                                    \
-    do {                                                                                           \
-        if (!branches_here()->depth)                                                               \
-            SKIP("no last-branch records");                                                        \
-    } while (0)
+#define SKIP_WITHOUT_BRANCHES() SKIP_IF(!branches_here()->depth, "no last-branch records")
 
 /* The handlers of the program's exceptions, after lab_catch. */
 void lbr_catch_exceptions(void);

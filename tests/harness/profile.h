@@ -55,9 +55,7 @@ static inline HAL_PROFILE_SOURCE_INFORMATION profile_source(KPROFILE_SOURCE sour
                                             .Supported = 0xa5,
                                             .Interval = 0xa5a5a5a5 };
     ULONG returned = 0;
-    CHECK_STATUS(HalQuerySystemInformation(HalProfileSourceInformation, sizeof info, &info,
-                                           &returned),
-                 STATUS_SUCCESS);
+    CHECK_OK(HalQuerySystemInformation(HalProfileSourceInformation, sizeof info, &info, &returned));
     CHECK_EQ(returned, sizeof info);
     CHECK(info.Supported == TRUE || info.Supported == FALSE);
     return info;
@@ -68,17 +66,10 @@ static inline HANDLE profile_made(uint64_t base, uint64_t size, ULONG log2, void
                                   ULONG buffer_size, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
 {
     HANDLE handle = NULL;
-    CHECK_STATUS(NtCreateProfile(&handle, NULL, (PVOID)base, size, log2, buffer, buffer_size,
-                                 source, cpu_mask),
-                 STATUS_SUCCESS);
+    CHECK_OK(NtCreateProfile(&handle, NULL, (PVOID)base, size, log2, buffer, buffer_size, source,
+                             cpu_mask));
     return handle;
 }
 
-static inline void profile_start(HANDLE handle)
-{
-    CHECK_STATUS(NtStartProfile(handle), STATUS_SUCCESS);
-}
-static inline void profile_stop(HANDLE handle)
-{
-    CHECK_STATUS(NtStopProfile(handle), STATUS_SUCCESS);
-}
+static inline void profile_start(HANDLE handle) { CHECK_OK(NtStartProfile(handle)); }
+static inline void profile_stop(HANDLE handle) { CHECK_OK(NtStopProfile(handle)); }

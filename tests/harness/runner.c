@@ -67,7 +67,7 @@ static struct thread *start_test(const struct test *test, struct process *proces
 
 static void finish_user(struct process *process, const struct thread *thread)
 {
-    if (!CHECK_STATUS(thread->exit_status, STATUS_SUCCESS))
+    if (!CHECK_OK(thread->exit_status))
         print("# at %lx, address %lx\n", thread->fault_rip, thread->fault_address);
     user_report(process);
 }

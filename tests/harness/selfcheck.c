@@ -56,12 +56,6 @@ TEST(selfcheck, hang, "hangs in a loop that the watchdog can end")
         asm volatile("");
 }
 
-TEST(selfcheck, hang_pausing, "hangs in a wait loop, where an emulator's time hardly goes on")
-{
-    for (;;)
-        pause();
-}
-
 TEST(selfcheck, spin_irqs_off, "hangs with interrupts off: only the host can end it")
 {
     cli();

@@ -51,8 +51,8 @@ static void check_counters(void)
 {
     HANDLE all;
     unsigned ctr;
-    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
-    CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
+    CHECK_OK(HalAllocateHardwareCounters(NULL, 0, NULL, &all));
+    CHECK_OK(HalFreeHardwareCounters(all));
     if (counting_start(PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL, &ctr))
         counting_stop();
 }
@@ -62,7 +62,7 @@ static void check_profile(void)
     HANDLE h = profile_made(KERNEL_VMA, 4096, 6, buckets, sizeof buckets, SOURCE, ~0ul);
     profile_start(h);
     profile_stop(h);
-    CHECK_STATUS(handle_close(h), STATUS_SUCCESS);
+    CHECK_OK(handle_close(h));
 }
 
 static void check_session(void)
@@ -151,7 +151,7 @@ static struct thread *worker(void (*function)(void *), void *argument)
 LEAVES(counters, "leaves counters owned")
 {
     HANDLE all;
-    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
+    CHECK_OK(HalAllocateHardwareCounters(NULL, 0, NULL, &all));
     FAIL_ON_PURPOSE();
 }
 
@@ -205,7 +205,7 @@ LEAVES(interval, "leaves another interval and a source")
 {
     KPROFILE_SOURCE source;
     CHECK_EQ(hal_source_set_interval(SOURCE, 5000), 5000);
-    CHECK_STATUS(hal_source_add("Left", 0xc0, 0, 0, 5000, &source), STATUS_SUCCESS);
+    CHECK_OK(hal_source_add("Left", 0xc0, 0, 0, 5000, &source));
 }
 
 LEAVES(irql, "returns at DISPATCH_LEVEL")
@@ -245,7 +245,7 @@ LEAVES(kernel_mutex,
 {
     static KMUTEX mutex;
     KeInitializeMutex(&mutex, 0);
-    CHECK_STATUS(KeWaitForSingleObject(&mutex, Executive, KernelMode, FALSE, NULL), STATUS_SUCCESS);
+    CHECK_OK(KeWaitForSingleObject(&mutex, Executive, KernelMode, FALSE, NULL));
     hang();
 }
 
@@ -263,8 +263,8 @@ LEAVES(pmi, "leaves a handler of the counters' interrupt and a counter set")
 {
     PMC_HANDLE set;
     KPROFILE_SOURCE source = SOURCE;
-    CHECK_STATUS(hal_pmi_set_driver(handle_pmi), STATUS_SUCCESS);
-    CHECK_STATUS(HalAllocatePmcCounterSet(0, &source, 1, &set), STATUS_SUCCESS);
+    CHECK_OK(hal_pmi_set_driver(handle_pmi));
+    CHECK_OK(HalAllocatePmcCounterSet(0, &source, 1, &set));
 }
 
 LEAVES(process,
@@ -282,7 +282,7 @@ LEAVES(process,
 LEAVES(profile, "leaves a profile object started, and its interrupt's counters reserved")
 {
     profile_start(profile_made(KERNEL_VMA, 4096, 6, buckets, sizeof buckets, SOURCE, ~0ul));
-    CHECK_STATUS(hal_profile_reserve(ProfileTime, cpu_set_one(0)), STATUS_SUCCESS);
+    CHECK_OK(hal_profile_reserve(ProfileTime, cpu_set_one(0)));
 }
 
 LEAVES(registers, "leaves a counter running that nobody owns")
@@ -299,7 +299,7 @@ LEAVES(session, "leaves a trace session recording samples and switches")
 {
     struct session s;
     REQUIRE(session_start(&s, 64, 4));
-    CHECK_STATUS(session_mask(&s, PERF_PROFILE | PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
+    CHECK_OK(session_mask(&s, PERF_PROFILE | PERF_CONTEXT_SWITCH, 0));
 }
 
 LEAVES(threads,

@@ -97,44 +97,30 @@ static inline bool test_checked(bool ok, const char *file, int line, const char 
     test_check_range((uint64_t)(found), low, high, why, __FILE__, __LINE__, #found)
 #define CHECK_STATUS(call, wanted) test_check_status(call, wanted, __FILE__, __LINE__, #call)
 #define CHECK_OK(call) test_check_status(call, STATUS_SUCCESS, __FILE__, __LINE__, #call)
-#define REQUIRE(condition)                                                                         \
+#define RETURN_IF(condition)                                                                       \
     do {                                                                                           \
-        if (!CHECK(condition))                                                                     \
+        if (condition)                                                                             \
             return;                                                                                \
     } while (0)
-#define REQUIRE_STATUS(call, wanted)                                                               \
-    do {                                                                                           \
-        if (!CHECK_STATUS(call, wanted))                                                           \
-            return;                                                                                \
-    } while (0)
+#define REQUIRE(condition) RETURN_IF(!CHECK(condition))
+#define REQUIRE_STATUS(call, wanted) RETURN_IF(!CHECK_STATUS(call, wanted))
 #define REQUIRE_OK(call) REQUIRE_STATUS(call, STATUS_SUCCESS)
 #define SKIP(reason)                                                                               \
     do {                                                                                           \
         test_skip(reason);                                                                         \
         return;                                                                                    \
     } while (0)
+#define SKIP_IF(condition, reason)                                                                 \
+    do {                                                                                           \
+        if (condition)                                                                             \
+            SKIP(reason);                                                                          \
+    } while (0)
 /* Ring 0 only. */
-#define SKIP_WITHOUT_PMU()                                                                         \
-    do {                                                                                           \
-        if (test_skip_without_pmu())                                                               \
-            return;                                                                                \
-    } while (0)
+#define SKIP_WITHOUT_PMU() RETURN_IF(test_skip_without_pmu())
 /* A PMU, and RDPMC in ring 3. */
-#define SKIP_WITHOUT_RDPMC()                                                                       \
-    do {                                                                                           \
-        if (test_skip_without_rdpmc())                                                             \
-            return;                                                                                \
-    } while (0)
-#define SKIP_BELOW_CPUS(n)                                                                         \
-    do {                                                                                           \
-        if (test_skip_below_cpus(n))                                                               \
-            return;                                                                                \
-    } while (0)
-#define SKIP_WITH_PMU()                                                                            \
-    do {                                                                                           \
-        if (test_has_pmu())                                                                        \
-            SKIP("there is a PMU");                                                                \
-    } while (0)
+#define SKIP_WITHOUT_RDPMC() RETURN_IF(test_skip_without_rdpmc())
+#define SKIP_BELOW_CPUS(n) RETURN_IF(test_skip_below_cpus(n))
+#define SKIP_WITH_PMU() SKIP_IF(test_has_pmu(), "there is a PMU")
 #define SKIP_WITH_ONE_CPU() SKIP_BELOW_CPUS(2)
 bool test_has_pmu(void);
 bool test_skip_without_pmu(void);

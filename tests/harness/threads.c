@@ -50,7 +50,7 @@ void team_end(struct thread *thread)
 {
     if (!CHECK(thread != NULL))
         return;
-    CHECK_STATUS(sched_wait(&thread->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
+    CHECK_OK(sched_wait(&thread->object, SCHED_FOREVER, Executive));
     object_release(&thread->object);
 }
 

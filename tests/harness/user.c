@@ -146,7 +146,7 @@ void user_report(const struct process *process)
 void user_finish(struct process *process, struct thread *thread)
 {
     if (thread) {
-        CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
+        CHECK_OK(thread->exit_status);
         user_report(process);
         object_release(&thread->object);
     }

@@ -34,15 +34,8 @@ uint64_t vpmu_retired(void);
 uint64_t vpmu_worked(void);
 /* A million instructions one by one, and the ticks meanwhile, outlast what a test may take. */
 #define SKIP_IF_STEPPED()                                                                          \
-    do {                                                                                           \
-        if (vpmu_present() && vpmu_steps())                                                        \
-            SKIP("the virtual PMU steps: this takes minutes");                                     \
-    } while (0)
-#define SKIP_WITHOUT_VPMU()                                                                        \
-    do {                                                                                           \
-        if (!vpmu_present())                                                                       \
-            SKIP("needs the virtual PMU, which counts accesses");                                  \
-    } while (0)
+    SKIP_IF(vpmu_present() && vpmu_steps(), "the virtual PMU steps: this takes minutes")
+#define SKIP_WITHOUT_VPMU() SKIP_IF(!vpmu_present(), "needs the virtual PMU, which counts accesses")
 /* LAB_TEST (lab.h) of the virtual PMU. */
 #define VPMU_TEST(group, name, meaning)                                                            \
     static void lab_##group##_##name(unsigned);                                                    \

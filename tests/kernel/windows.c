@@ -30,11 +30,7 @@ extern uint64_t user_state;
 /* The address of a function, which C does not convert. */
 static const void *code_of(void (*function)(void)) { return (const void *)(uint64_t)function; }
 
-#define SKIP_IF_SAFE()                                                                             \
-    do {                                                                                           \
-        if (boot_safe())                                                                           \
-            SKIP("safe: no NMI");                                                                  \
-    } while (0)
+#define SKIP_IF_SAFE() SKIP_IF(boot_safe(), "safe: no NMI")
 
 static uint64_t nmis; /* that came */
 

@@ -16,6 +16,7 @@ use Test::More;
 use Time::HiRes qw(time sleep);
 use Machine;
 use Screen;
+use Text;
 
 use constant {
     LOG_MAX => 60_000, # bytes, not verbose
@@ -289,7 +290,7 @@ sub high_framebuffer
         my ($stopped) = @_;
         $stopped->monitor(sprintf 'pmemsave 0x%x %d "%s"', $address, 4 * $width * $height,
                           "$dir/pixels");
-        $pixels = Machine::read_file("$dir/pixels") =~ s/(.)(.)(.)./$3$2$1/gsr;
+        $pixels = Text::content("$dir/pixels") =~ s/(.)(.)(.)./$3$2$1/gsr;
         return join "\n", map { $_->[0] } pixels_text(\$pixels, $width, $height);
     };
     my $early = sub {
@@ -298,9 +299,7 @@ sub high_framebuffer
     };
     my $machine = framebuffer($early, $line, $address, $width, $height, @machine, qw(-m 6G));
     my $text = $read->($machine);
-    open my $out, '>:raw', "$dir/end.ppm" or die "$dir/end.ppm: $!";
-    print $out "P6\n$width $height\n255\n$pixels";
-    close $out;
+    Text::save("$dir/end.ppm", "P6\n$width $height\n255\n$pixels");
     push @wrong, $text if $text !~ /^\d+ passed, 0 failed.*\n# $verdict .*restarts/ms;
     # A screen has 150 x 29 cells of 30 stores each.
     push @wrong, 'what a scroll costs' if $machine->serial !~ /^# screen: (\d+) scrolls, (\d+) /m
@@ -354,7 +353,7 @@ sub nmis
                                '-d', 'int', '-D', "$dir/interrupts");
     $machine->go;
     my @wrong = stream_faults($machine->status, $machine->serial, %$want);
-    my $found = () = Machine::read_file("$dir/interrupts") =~ /^ *\d+: v=02 /mg;
+    my $found = () = Text::content("$dir/interrupts") =~ /^ *\d+: v=02 /mg;
     unlink "$dir/interrupts";
     push @wrong, "$found NMIs" if !$taken != !$found;
     return @wrong;
@@ -460,9 +459,7 @@ sub start
     mkdir $dir;
     my @wrong = eval { $jobs[$n][1]->() };
     push @wrong, "died: $@" if $@;
-    open my $out, '>', "$dir/wrong" or die "$dir/wrong: $!";
-    print $out map { tr/\n -~/?/cr . "\n" } @wrong;
-    close $out;
+    Text::save("$dir/wrong", join '', map { tr/\n -~/?/cr . "\n" } @wrong);
     POSIX::_exit(0);
 }
 
@@ -479,6 +476,6 @@ for my $n (0 .. $#jobs) {
         my $pid = wait;
         $done{ delete $running{$pid} } = 1 if exists $running{$pid};
     }
-    my $wrong = -e "$top/$n/wrong" ? Machine::read_file("$top/$n/wrong") : 'no result';
+    my $wrong = -e "$top/$n/wrong" ? Text::content("$top/$n/wrong") : 'no result';
     ok($wrong eq '', $jobs[$n][0]) or diag($wrong, "its files: $top/$n");
 }

@@ -12,6 +12,7 @@ use Test::More;
 use Time::HiRes qw(time sleep);
 use Environment;
 use Machine;
+use Text;
 
 use constant {
     ISO_MAX     => 5_000_000, # bytes
@@ -38,7 +39,7 @@ sub at_most
 sub menu_groups
 {
     my $tests = `BUILD=$build ACCEL=tcg LIST=1 tests/tools/run`;
-    my @globs = map { split /,/ } Machine::read_file('boot/grub.cfg') =~ /tests=(\S+)/g;
+    my @globs = map { split /,/ } Text::content('boot/grub.cfg') =~ /tests=(\S+)/g;
     return 'no groups' if !@globs;
     return map { my $regex = quotemeta s/^-|\*$//gr;
                  $tests =~ /^$regex/m ? () : "no test is called $_" } @globs;

@@ -7,27 +7,16 @@ use warnings FATAL => 'all';
 use File::Path 'make_path';
 use File::Temp 'tempdir';
 use Test::More;
+use lib 'tests/tools';
+use Text;
 
 my $dir = tempdir(CLEANUP => 1);
 delete @ENV{qw(MAKEFLAGS MFLAGS)};
 my $image = "$dir/image";
 our $as = '';    # the command that runs others as somebody else
 
-sub file
-{
-    my ($name, $text) = @_;
-    open my $out, '>:raw', $name or die "$name: $!";
-    print $out $text;
-    close $out;
-}
-
-sub content
-{
-    my ($name) = @_;
-    open my $in, '<:raw', $name or return '';
-    local $/;
-    return <$in> // '';
-}
+# Whether the device begins with the image.
+sub holds { my ($dev, $what) = @_; return index(Text::content($dev), Text::content($what)) == 0 }
 
 # A disk of the pretended system: a file named as the device, and its folder in /sys.
 sub disk
@@ -35,18 +24,18 @@ sub disk
     my ($name, %has) = @_;
     my $sys = "$dir/host/sys/class/block/$name";
     make_path("$sys/device", map { "$sys/$_" } @{ $has{folders} // [] });
-    file("$dir/$name", 'old' x 20000);
-    file("$sys/$_", $has{$_}) for grep { $_ ne 'folders' } keys %has;
-    file("$sys/device/model", "Stick 3000\n");
+    Text::save("$dir/$name", 'old' x 20000);
+    Text::save("$sys/$_", $has{$_}) for grep { $_ ne 'folders' } keys %has;
+    Text::save("$sys/device/model", "Stick 3000\n");
 }
 
 sub refused
 {
     my ($name, $dev, $says, $answer) = @_;
-    my $before = content($dev);
+    my $before = Text::content($dev);
     my $output = `echo "@{[$answer // 'yes']}" | ROOT=$dir/host $as boot/mkusb $image '$dev' 2>&1`;
     ok($? >> 8 == 1 && $output =~ $says && $output =~ /nothing was written$/
-       && content($dev) eq $before, "refused: $name")
+       && Text::content($dev) eq $before, "refused: $name")
         or diag("status $?: $output");
 }
 
@@ -54,12 +43,11 @@ sub written
 {
     my ($name, $dev, $says) = @_;
     my $output = `echo yes | ROOT=$dir/host boot/mkusb $image '$dev' 2>&1`;
-    ok($? == 0 && $output =~ $says && substr(content($dev), 0, -s $image) eq content($image),
-       "written: $name")
+    ok($? == 0 && $output =~ $says && holds($dev, $image), "written: $name")
         or diag("status $?: $output");
 }
 
-file($image, join '', map { chr rand 256 } 1 .. 40000);
+Text::save($image, join '', map { chr rand 256 } 1 .. 40000);
 make_path("$dir/host/proc");
 disk('sdx', removable => "1\n", size => "117\n", ro => "0\n");
 disk('sdy', removable => "0\n", size => "117\n", ro => "0\n");
@@ -68,10 +56,10 @@ disk('sdm', removable => "1\n", size => "117\n", ro => "0\n", folders => ['sdm1'
 disk('sdh', removable => "1\n", size => "117\n", ro => "0\n", folders => ['holders/dm-0']);
 disk('sds', removable => "1\n", size => "10\n", ro => "0\n");
 disk('sdx1', removable => "1\n", size => "117\n", partition => "1\n");
-file("$dir/host/proc/mounts", "/dev/sdm1 /media/holiday vfat rw 0 0\n");
-file("$dir/host/proc/swaps", '');
-file("$dir/small", 'x');
-file("$dir/large", 'x' x 50000);
+Text::save("$dir/host/proc/mounts", "/dev/sdm1 /media/holiday vfat rw 0 0\n");
+Text::save("$dir/host/proc/swaps", '');
+Text::save("$dir/small", 'x');
+Text::save("$dir/large", 'x' x 50000);
 
 refused('no DEV', '', qr/say which disk/);
 refused('a DEV that does not exist', "$dir/none", qr/does not exist/);
@@ -100,8 +88,7 @@ refused('no yes', "$dir/sdx", qr/Stick 3000.*the answer was not yes/s, 'y');
 sub failed
 {
     my ($name, $program, $script, $says) = @_;
-    file("$dir/broken/$program", "#!/bin/sh\n$script\n");
-    chmod 0755, "$dir/broken/$program";
+    Text::save("$dir/broken/$program", "#!/bin/sh\n$script\n", 0755);
     my $output =
         `echo yes | PATH=$dir/broken:\$PATH ROOT=$dir/host boot/mkusb $image $dir/large 2>&1`;
     ok($? >> 8 == 1 && $output =~ $says && $output !~ /Done/, "fails: $name")
@@ -115,7 +102,7 @@ failed('a disk that cannot be read back', 'cmp', 'echo cmp: Input/output error; 
        qr/Input.*does not hold what was written/s);
 written('a stick', "$dir/sdx", qr/Stick 3000.*Done: 40000 bytes written and compared/s);
 written('a file', "$dir/large", qr/a file.*Done/s);
-is(length content("$dir/large"), 50000, 'what lies after the image stays');
+is(length Text::content("$dir/large"), 50000, 'what lies after the image stays');
 
 SKIP: {
     my $loop = $> == 0 ? `losetup -f --show $dir/large 2>/dev/null` : '';
@@ -127,10 +114,9 @@ SKIP: {
 }
 # As a user starts it.
 my $iso = ($ENV{BUILD} // 'build') . '/ntpmu.iso';
-file("$dir/stick", 'x' x 6_000_000);
+Text::save("$dir/stick", 'x' x 6_000_000);
 my $made = `echo yes | make -s usb DEV=$dir/stick 2>&1`;
-ok($? == 0 && $made =~ /Done/ && substr(content("$dir/stick"), 0, -s $iso) eq content($iso),
-   'make usb DEV=file') or diag($made);
+ok($? == 0 && $made =~ /Done/ && holds("$dir/stick", $iso), 'make usb DEV=file') or diag($made);
 $made = `make -s usb DEV= </dev/null 2>&1`;
 ok($? != 0 && $made =~ /say which disk/, 'make usb without DEV') or diag($made);
 done_testing;

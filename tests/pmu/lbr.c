@@ -272,10 +272,7 @@ LAB_TEST(lbr_stack, freeze,
 }
 
 #define SKIP_WITHOUT_FORM(wanted)                                                                  \
-    do {                                                                                           \
-        if (branches_here()->form != (wanted))                                                     \
-            SKIP("no such list of branches");                                                      \
-    } while (0)
+    SKIP_IF(branches_here()->form != (wanted), "no such list of branches")
 
 LAB_TEST(arch_lbr_list, control,
          "IA32_LBR_CTL keeps its bits and faults for others; DEBUGCTL[0] is ignored [LB-10]")

@@ -10,16 +10,8 @@
 #define ITERATIONS 100u
 #define STRETCHES 50u
 
-#define SKIP_WITHOUT_GLOBAL()                                                                      \
-    do {                                                                                           \
-        if (!pmu_here()->msr.global_control)                                                       \
-            SKIP("no global control");                                                             \
-    } while (0)
-#define SKIP_WITHOUT_SET()                                                                         \
-    do {                                                                                           \
-        if (!can_set())                                                                            \
-            SKIP("no register that sets status");                                                  \
-    } while (0)
+#define SKIP_WITHOUT_GLOBAL() SKIP_IF(!pmu_here()->msr.global_control, "no global control")
+#define SKIP_WITHOUT_SET() SKIP_IF(!can_set(), "no register that sets status")
 
 /* KVM on AMD has the register since Linux 6.18. */
 static bool can_set(void)

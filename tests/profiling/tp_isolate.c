@@ -13,11 +13,7 @@
 
 extern void user_seek(uint64_t counters), user_noise(uint64_t mask);
 
-#define SKIP_UNLESS_ISOLATE()                                                                      \
-    do {                                                                                           \
-        if (!isolate_on)                                                                           \
-            SKIP("the policy is accumulate");                                                      \
-    } while (0)
+#define SKIP_UNLESS_ISOLATE() SKIP_IF(!isolate_on, "the policy is accumulate")
 
 #define MOVES 20u
 

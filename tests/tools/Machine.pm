@@ -8,6 +8,7 @@ use warnings FATAL => 'all';
 use IO::Socket::UNIX;
 use POSIX 'WNOHANG';
 use Time::HiRes qw(time sleep);
+use Text;
 use Watch;
 
 use constant PAUSE => 0.02;    # seconds from look to look
@@ -49,16 +50,8 @@ sub attach
         return $socket if $socket;
         sleep PAUSE;
     }
-    my $output = read_file("$self->{dir}/output");
+    my $output = Text::content("$self->{dir}/output");
     die "no $name: $output\n";
-}
-
-sub read_file
-{
-    my ($name) = @_;
-    open my $in, '<:raw', $name or return '';
-    local $/;
-    return <$in> // '';
 }
 
 sub runs
@@ -157,7 +150,7 @@ sub wait_for
 sub serial
 {
     my ($self) = @_;
-    return read_file("$self->{dir}/serial") =~ tr/\r//dr;
+    return Text::content("$self->{dir}/serial") =~ tr/\r//dr;
 }
 
 # The seconds of processor time that its threads have used, to the nanosecond; 0: nobody says.
@@ -165,7 +158,7 @@ sub used
 {
     my ($self) = @_;
     my $ns = 0;
-    $ns += (split ' ', read_file($_))[0] // 0 for glob "/proc/$self->{pid}/task/*/schedstat";
+    $ns += (split ' ', Text::content($_))[0] // 0 for glob "/proc/$self->{pid}/task/*/schedstat";
     return $ns / 1e9;
 }
 

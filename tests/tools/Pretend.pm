@@ -8,6 +8,7 @@ use Environment;
 use Exporter 'import';
 use File::Temp 'tempdir';
 use Test::More;
+use Text;
 
 our @EXPORT = qw($dir $start $two $good file pretend run_it judged);
 our $dir = tempdir(CLEANUP => 1);
@@ -21,15 +22,7 @@ our $start = "\n# kernel\nTAP version 13\n1..3\nok 1 - a.one\n";
 our $two = $start . "ok 2 - a.two\n";
 our $good = $two . "ok 3 - a.three\n# 3 passed, 0 failed, 0 skipped, 9 checks\n# PASS\n";
 
-# Writes a file.
-sub file
-{
-    my ($name, $text, $mode) = @_;
-    open my $out, '>', $name or die "$name: $!";
-    print $out $text;
-    close $out;
-    chmod $mode, $name if $mode;
-}
+sub file { return Text::save(@_) }
 
 # An emulator that prints this and ends like that; asked for a list it names three tests.
 sub pretend

@@ -10,7 +10,7 @@ sub read_font
 {
     my %letter_of;
     my $code = 32;
-    for (split /\n/, Machine::read_file('kernel/console/font.c')) {
+    for (split /\n/, Text::content('kernel/console/font.c')) {
         my @lines = /0x([0-9a-f]{2})/g;
         $letter_of{join ' ', map { hex } @lines} = chr $code++ if @lines == 8;
     }
@@ -112,9 +112,9 @@ sub screen_text
     unlink $dump, $memory;
     $machine->monitor("screendump $dump");
     $machine->monitor("pmemsave 0xb8000 4000 \"$memory\"");    # without quotes a division
-    my ($width, $height, $pixels) = Machine::read_file($dump) =~ /^P6\n(\d+) (\d+)\n255\n(.*)\z/s
+    my ($width, $height, $pixels) = Text::content($dump) =~ /^P6\n(\d+) (\d+)\n255\n(.*)\z/s
         or return;
-    return $width == 720 ? read_vga(\$pixels, $width, Machine::read_file($memory))
+    return $width == 720 ? read_vga(\$pixels, $width, Text::content($memory))
         : pixels_text(\$pixels, $width, $height);
 }
 

@@ -4,10 +4,9 @@ package Sound;
 use strict;
 use warnings;
 use Exporter 'import';
-use File::Temp ();
 use JSON::PP;
 use Text;
-our @EXPORT = qw(page_faults json_faults browser_faults);
+our @EXPORT = qw(page_faults json_faults);
 
 # --- The page: every tag and attribute is one of ours, all are closed, text has no other.
 
@@ -34,6 +33,8 @@ sub page_faults
         push @wrong, map { "<$tag $_>" } grep { (" $known ") !~ / $_ / } $rest =~ / ([a-z-]+)/g
             if defined $known && $tag ne 'meta';
         next if $tag =~ /^(?:meta|br)$/;
+        push @wrong, "<$tag> in <p>" # which ends there, says HTML
+            if !$close && $tag =~ /^(?:p|pre|div|table|details|h\d)$/ && grep { $_ eq 'p' } @open;
         push @open, $tag if !$close;
         push @wrong, "</$tag>" if $close && (pop @open // '') ne $tag;
     }
@@ -83,38 +84,4 @@ sub structure_faults
 
 sub json_faults { return faults($_[0], 'report', 'report') }
 
-# --- In Chromium, headless. What it says of scripts, addresses and policies is a fault, and so is a
-# document that its parser had to make another one of.
-
-sub plain_page
-{
-    my ($page) = @_;
-    $page =~ s/<\/?tbody>//g;
-    $page =~ s/ open=""/ open/g;
-    $page =~ s/&(?:#160|nbsp);/ /g;
-    $page =~ s/&quot;/"/g;
-    $page =~ s/&#39;/'/g;
-    return $page =~ s/\s+//gr;
-}
-
-sub browser_faults
-{
-    my ($file) = @_;
-    my $folder = File::Temp::tempdir(CLEANUP => 1);
-    system('command -v chromium >/dev/null') == 0
-        or return "CHROMIUM IS MISSING: nobody has seen $file; 'make deps WITH=test' installs it";
-    my $words = '--headless --no-sandbox --disable-gpu --disable-dev-shm-usage '
-        . "--enable-logging=stderr --dump-dom --user-data-dir=$folder/profile";
-    my $shown = `timeout 900 chromium $words 'file://$file' 2>$folder/said </dev/null`;
-    my $status = $? >> 8;
-    my ($page, $said) = map { local $/; open my $in, '<', $_ or die "$_: $!"; <$in> // '' }
-        $file, "$folder/said";
-    my @wrong = $status ? "chromium ends with $status" : ();
-    push @wrong, $said =~ /CONSOLE.*?\] (.*)/g;
-    my ($ours, $theirs) = map { plain_page($_) } $page, $shown;
-    return @wrong if $ours eq $theirs;
-    my $at = (($ours ^ $theirs) =~ /[^\0]/) ? $-[0] : 0;
-    return (@wrong, map { 'other document: ' . substr $_, $at < 20 ? 0 : $at - 20, 80 }
-            $ours, $theirs);
-}
 1;

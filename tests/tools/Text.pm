@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What is wrong with a file of ours as a text, for tests/tools/check.t.
+# Files as text, read and written; what is wrong with one of ours, for tests/tools/check.t.
 package Text;
 use strict;
 use warnings;
@@ -9,6 +9,20 @@ sub lines
     my ($file) = @_;
     open my $in, '<', $file or return ();
     return <$in>;
+}
+
+# All of a file; '' if it cannot be read.
+sub content { return join '', lines(@_) }
+
+# Writes a file; its name.
+sub save
+{
+    my ($file, $text, $mode) = @_;
+    open my $out, '>', $file or die "$file: $!\n";
+    print {$out} $text or die "$file: $!\n";
+    close $out or die "$file: $!\n";
+    chmod $mode, $file if $mode;
+    return $file;
 }
 
 # Tables may be wider than 100 columns, for a row is read as one: between "clang-format off" and

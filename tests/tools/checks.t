@@ -12,6 +12,7 @@ use File::Temp 'tempdir';
 use lib 'tests/tools';
 use Contract;
 use Environment;
+use Text;
 
 Environment::forget(qw(BUILD CC UBSAN));
 my $here = getcwd;
@@ -22,10 +23,7 @@ sub file
 {
     my ($name, $text, $mode) = @_;
     make_path(dirname("$dir/$name"));
-    open my $out, '>', "$dir/$name" or die "$name: $!";
-    print $out $text;
-    close $out;
-    chmod $mode, "$dir/$name" if $mode;
+    return Text::save("$dir/$name", $text, $mode);
 }
 
 sub c_file { my ($name, $text) = @_; file($name, "/* $spdx */\n$text") }

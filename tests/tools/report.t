@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # tests/tools/report and tests/tools/compare: pages and JSON of logs made here, hostile ones among
-# them, and of a real run. A page is read tag by tag, and seen by Chromium.
+# them, and of a real run. A page is read tag by tag.
 use strict;
 use warnings;
 use Test::More;
@@ -13,28 +13,15 @@ use lib 'tests/tools';
 use Environment;
 use RunLog;
 use Sound;
+use Text;
 
 my $dir = tempdir(CLEANUP => 1);
 my $build = $ENV{BUILD} // 'build';
 Environment::forget(qw(LOG));
 $ENV{BUILD} = $dir;
 
-sub file
-{
-    my ($name, $text, $mode) = @_;
-    open my $out, '>:raw', "$dir/$name" or die "$name: $!";
-    print $out $text;
-    close $out;
-    chmod $mode, "$dir/$name" if $mode;
-    return "$dir/$name";
-}
-
-sub text_of
-{
-    local $/;
-    open my $in, '<:raw', "$dir/$_[0]" or return '';
-    return <$in> // '';
-}
+sub file { return Text::save("$dir/" . shift, @_) }
+sub text_of { return Text::content("$dir/$_[0]") }
 
 sub run_it
 {
@@ -178,9 +165,9 @@ sub report
 {
     my ($page, $data) = report('hostile log', $bad);
     has($page, qr/&lt;script&gt;alert\(1\)/, 'a hostile log is shown as it is');
-    is_deeply([browser_faults("$dir/report.html")], [], 'a hostile log in Chromium');
     is($data->{logs}[0]{tests}[0]{name}, q(<script>alert(2)</script>.a"b'c), 'and is in the JSON');
     ok(scalar(page_faults("$page<b>")), 'a page that is not closed is found');
+    ok(scalar(page_faults($page =~ s/<h1>/<p><p><\/p><\/p><h1>/r)), 'one that HTML closes, too');
     ok(scalar(page_faults($page =~ s/&lt;/</r)), 'a tag that came through is found');
     $data->{logs}[0]{verdict} = 'MAYBE';
     ok(scalar(json_faults($data)), 'JSON against the table is found');
@@ -234,10 +221,6 @@ sub report
     my @ten = map { file("$_.log", $whole) } 0 .. 9;
     my (undef, $data) = report('ten machines', @ten);
     is_deeply([map { $_->{label} } @{ $data->{logs} }], [map { "$_.log" } 0 .. 9], 'side by side');
-    is_deeply([browser_faults("$dir/report.html")], [], 'ten machines in Chromium');
-    my $page = text_of('report.html') =~ s{<h1>}{<script>x(</script><p>a<p>b<h1>}r;
-    is(scalar(my @faults = browser_faults(file('bad.html', $page))), 3,
-       'a page with a script and one more, both found');
 }
 
 # --- Traces: this one is made by hand, a tick a millisecond.
@@ -278,7 +261,6 @@ END
                                  { times => 1, addresses => ['1234', '7FFB0000'] }],
               'stacks, the most frequent first');
     has($page, qr{<th>2 times</th><td>F00 BA4</td>}, 'a table of stacks');
-    is_deeply([browser_faults("$dir/report.html")], [], 'a trace in Chromium');
     file('trace/cpu0', 'no trace');
     is((run_it("tests/tools/report $dir/trace"))[0], 99, 'one that cannot be read is refused');
 }

@@ -66,7 +66,8 @@ for (['no plan', $good =~ s/1\.\.3\n//r, 'test 1 comes before the plan'],
      ['a log whose begin is lost', $good =~ s/# PASS/# PASS 3 tests [0 bytes, crc32 00000000]/r,
       'the kernel sent 0 bytes, crc32 00000000; here came'],
      ['a verdict whose end is lost',
-      "# ntpmu: begin\n$good" =~ s/# PASS/# PASS [24 bytes, crc32 816/r, 'the verdict line is cut']) {
+      "# ntpmu: begin\n$good" =~ s/# PASS/# PASS [24 bytes, crc32 816/r,
+      'the verdict line is cut']) {
     my ($name, $stream, $says) = @$_;
     judged("99: $name", $stream, 'exit 33', 99, qr/# BROKEN $says/);
 }
@@ -354,7 +355,8 @@ judged('77: ACCEL=kvm that does not start', $good, 'exit 33', 77,
        qr/# NONE .*does not start with KVM/,
        host(1, 'N', 0, 0) . ' ACCEL=kvm');
 judged("1: a skip that only looks like a listed one: $_",
-       $skip =~ s/a\.three # SKIP no PMU/$_/r . "# PASS\n", 'exit 33', 1, qr/# FAIL skip.*etw_class/)
+       $skip =~ s/a\.three # SKIP no PMU/$_/r . "# PASS\n", 'exit 33', 1,
+       qr/# FAIL skip.*etw_class/)
     for 'etw_class.without_pmu_too # SKIP there is a PMU',
         'etw_class.without_pmu # SKIP there is a PMU here',
         'my_etw_class.without_pmu # SKIP there is a PMU';
@@ -371,7 +373,8 @@ chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm PMU=none', 'QEMU kvm.*PMU: none',
        qr/-cpu host,migratable=no,pmu=off -accel kvm/);
 
 # Payloads.
-for (['exit 33', 0, 'PASS payload: it ended with debug-exit value 16'], ['exit 1', 0, 'PASS payload'],
+for (['exit 33', 0, 'PASS payload: it ended with debug-exit value 16'],
+     ['exit 1', 0, 'PASS payload'],
      ['exit 35', 1, 'FAIL payload'], ['exit 37', 77, 'NONE the payload was not started'],
      ['exit 155', 77, 'NONE payload: .* its exit with 77'], ['exit 77', 77, 'NONE payload'],
      ['exit 0', 99, 'CRASH the payload reset'], ['exit 39', 99, 'CRASH below'],

@@ -9,24 +9,10 @@ use Compress::Raw::Zlib 'crc32';
 use File::Path qw(make_path remove_tree);
 use lib 'tests/tools';
 use EtlReader;
+use Text;
 
 my $build = ($ENV{BUILD} // 'build') . '/streams';
 make_path($build);
-
-sub save
-{
-    my ($file, $bytes) = @_;
-    open my $out, '>:raw', $file or die "$file: $!";
-    print { $out } $bytes;
-    close $out or die "$file: $!";
-}
-
-sub read_all
-{
-    local $/;
-    open my $in, '<:raw', $_[0] or return '';
-    return <$in> // '';
-}
 
 # --- Streams made by hand.
 
@@ -88,7 +74,7 @@ sub good_chunks
 sub split_stream
 {
     my ($bytes) = @_;
-    save("$build/stream", $bytes);
+    Text::save("$build/stream", $bytes);
     my $output = `tests/tools/trace split $build/stream $build/split 2>&1`;
     return ($? >> 8, $output, grep { -e } glob "$build/split $build/split.*");
 }
@@ -106,7 +92,7 @@ like($events, qr/instructions_u = 30 \}, \{ NewThreadId = 0, OldThreadId = 4, .*
 
 # --- The file of Windows. Its bytes, from the format's description and not from the writer.
 
-my $etl = read_all("$build/split.etl");
+my $etl = Text::content("$build/split.etl");
 is(length $etl, 6 * 2048, 'six buffers: header, what is there, three, what was there');
 is(unpack('H*', substr $etl, 0, 0x48),
    '00080000' . unpack('H*', substr $etl, 4, 4) . unpack('H*', substr $etl, 4, 4) . '00000000'
@@ -160,7 +146,7 @@ for (['is cut short', -1, '', 'buffers of 2048 bytes'],
     } else {
         $damaged = substr $etl, 0, $at;
     }
-    save("$build/damaged.etl", $damaged);
+    Text::save("$build/damaged.etl", $damaged);
     ok(!eval { EtlReader::read_file("$build/damaged.etl") } && $@ =~ /$why/,
        "the reader refuses a file that $what") or diag($@ || 'it was read');
 }
@@ -254,7 +240,7 @@ refused('an end too short', with(4, chunk(4, 3, "events 4\n")), 'the end says no
 refused('something after the end', "$all\n", 'something follows');
 SKIP: {
     skip 'no device that is full', 1 if !-w '/dev/full';
-    save("$build/stream", $all);
+    Text::save("$build/stream", $all);
     remove_tree("$build/full");
     make_path("$build/full");
     symlink '/dev/full', "$build/full/split.etl.part" or die "$build/full: $!";

@@ -103,10 +103,7 @@ static uint64_t count_decoded(uint64_t code, uint64_t bits, void (*work)(uint64_
 
 /* Its own test (vpmu_quirks.vmrun) says how. */
 #define SKIP_IF_ENTRIES_COUNT()                                                                    \
-    do {                                                                                           \
-        if (vpmu_quirk("vmrun"))                                                                   \
-            SKIP("entries into the guest count as branches");                                      \
-    } while (0)
+    SKIP_IF(vpmu_quirk("vmrun"), "entries into the guest count as branches")
 
 static bool has_kind(const struct vpmu_op *op)
 {

@@ -16,11 +16,7 @@ enum { OFF, INVALID, MEMORY, MSRS, STATES }; /* IA32_APIC_BASE[11:10] */
 #define LOGICAL (1u << 11)
 #define LOWEST (1u << 8)
 
-#define SKIP_WITHOUT_X2APIC()                                                                      \
-    do {                                                                                           \
-        if (!vpmu_quirk("x2apic"))                                                                 \
-            SKIP("PMU= has no x2apic");                                                            \
-    } while (0)
+#define SKIP_WITHOUT_X2APIC() SKIP_IF(!vpmu_quirk("x2apic"), "PMU= has no x2apic")
 
 /* The bits that may be written; some of them are read only in a register of the LVT. */
 static const struct {

@@ -22,10 +22,7 @@ enum {
 #define WINDOW 16u
 
 #define SKIP_WITHOUT_V6()                                                                          \
-    do {                                                                                           \
-        if (!lab_is_intel() || (cpuid(0x0a, 0).eax & 0xff) < 6)                                    \
-            SKIP("not version 6");                                                                 \
-    } while (0)
+    SKIP_IF(!lab_is_intel() || (cpuid(0x0a, 0).eax & 0xff) < 6, "not version 6")
 
 static unsigned fault_unless(bool there) { return there ? 0 : LAB_GP_FAULT; }
 
