@@ -4,9 +4,9 @@
 #include "tests/ring3/helpers.h"
 
 #define TRAP_FLAG 0x100
-#define LATE_MS 20   /* when the second call comes by itself */
-#define LOST_MS 500  /* for a wait that nobody ends */
-#define YIELDS 3u    /* until the other thread has done it, or waits */
+#define LATE_MS 20  /* when the second call comes by itself */
+#define LOST_MS 500 /* for a wait that nobody ends */
+#define YIELDS 3u   /* until the other thread has done it, or waits */
 
 static SRWLOCK lock;
 static CONDITION_VARIABLE variable;
@@ -20,7 +20,7 @@ static const struct pair {
     void (*before)(void); /* by the second thread, before the first one's call */
     bool (*first)(void);  /* false: a wake was lost */
     void (*second)(void);
-} *pair;
+} * pair;
 static uint64_t go, done, ready; /* atomic */
 static unsigned wanted, at;      /* instructions */
 static bool stepping, came;
@@ -87,12 +87,24 @@ static void leave_shared(void) { ReleaseSRWLockShared(&lock); }
 static void share_lock(void) { AcquireSRWLockShared(&lock); }
 static void pass_lock(void) { take_lock(), leave_lock(); }
 static void pass_shared(void) { share_lock(), leave_shared(); }
-static bool passes_lock(void) { pass_lock(); return true; }
-static bool passes_shared(void) { pass_shared(); return true; }
+static bool passes_lock(void)
+{
+    pass_lock();
+    return true;
+}
+static bool passes_shared(void)
+{
+    pass_shared();
+    return true;
+}
 static void take_section(void) { EnterCriticalSection(&section); }
 static void leave_section(void) { LeaveCriticalSection(&section); }
 static void pass_section(void) { take_section(), leave_section(); }
-static bool passes_section(void) { pass_section(); return true; }
+static bool passes_section(void)
+{
+    pass_section();
+    return true;
+}
 
 /* --- Waits. --- */
 
