@@ -9,7 +9,6 @@
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
 #include "kernel/base/refuse.h"
-#include "kernel/base/window.h"
 #include "kernel/counting/switch_counters.h"
 #include "kernel/ke/mutex.h"
 #include "kernel/ke/process.h"
@@ -174,12 +173,10 @@ static NTSTATUS enable(struct thread *me, const THREAD_PROFILING_INFORMATION *in
         phys_free(p, 1);
         return status;
     }
-    WINDOW(enabling);
     KIRQL old = irql_raise(IPI_LEVEL); /* no switch, no refresh in between */
     thread_profiling_begin(p, me->cpu);
     __atomic_store_n(&me->profiling, p, __ATOMIC_RELEASE);
     irql_lower(old);
-    WINDOW(enabled);
     return STATUS_SUCCESS;
 }
 

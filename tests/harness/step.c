@@ -6,6 +6,7 @@
 #include "tests/harness/threads.h"
 
 #define DR7_OFF 0x400u
+#define NEVER 0x7fffffffu
 #define DR7_ON 0x401u /* DR0: when its instruction is fetched, in any ring */
 
 void step_on_debug(void);
@@ -16,10 +17,11 @@ static struct {
     const struct step_window *window;
     const struct thread *thread;
     void (*look)(const uint8_t *instruction); /* NULL: none */
-    unsigned wanted, at; /* the event's instruction, and this one, counted from 0 */
-    bool before, inside; /* of the window; after it neither */
-    bool came;           /* the event; atomic */
-    uint64_t to, rsp;    /* where the window ends, with a higher RSP if by a RET */
+    unsigned begin, wanted, at; /* not before; the event's instruction; this one; from 0 */
+    bool before, inside;        /* of the window; after it neither */
+    bool could;                 /* the event have come at the instruction before */
+    bool came;                  /* the event; atomic */
+    uint64_t to, rsp;           /* where the window ends, with a higher RSP */
 } step;
 static uint32_t turn, ended; /* atomic: of the partner */
 static void (*partner_function)(void);
@@ -32,7 +34,7 @@ static bool is_on_stack(uint64_t rsp)
 
 static bool window_is_over(const struct trap_frame *frame)
 {
-    return frame->rip == step.to && (step.window->to || frame->rsp > step.rsp);
+    return frame->rip == step.to && frame->rsp > step.rsp;
 }
 
 /* Of a gate's window the IRETQ is the last: what it returns to is not stepped. */
@@ -42,13 +44,23 @@ static bool is_last(const struct trap_frame *frame)
     return frame->rsp == step.rsp && code[0] == 0x48 && code[1] == 0xcf;
 }
 
+/* Of memory, which no step needs to see: the next stop is where the function returns to. */
+static bool passes_over(const struct trap_frame *frame)
+{
+    if (frame->rip != (uint64_t)memset && frame->rip != (uint64_t)memcpy)
+        return false;
+    write_dr0(*(const uint64_t *)frame->rsp);
+    return true;
+}
+
 /* Whether the event comes now, or at the end of this instruction's IRETQ. */
 static bool event_comes(const struct trap_frame *frame)
 {
-    if (step.at++ < step.wanted)
-        return false;
-    return step.window->event == STEP_NMI ||
-           (frame->rflags & RFLAGS_IF && read_cr8() < DISPATCH_LEVEL);
+    bool can = step.window->event == STEP_NMI ||
+               (frame->rflags & RFLAGS_IF && read_cr8() < DISPATCH_LEVEL);
+    bool again = can && !step.could && step.at >= step.begin;
+    step.could = can;
+    return step.at++ >= step.wanted ? can : again;
 }
 
 static void send_event(void)
@@ -66,7 +78,7 @@ bool step_trap(struct trap_frame *frame)
         step.before = false;
         step.inside = true;
         step.rsp = frame->rsp;
-        step.to = step.window->to ? (uint64_t)step.window->to : *(const uint64_t *)frame->rsp;
+        step.to = *(const uint64_t *)frame->rsp;
     }
     frame->rflags |= RFLAGS_RF; /* past the breakpoint */
     /* A switch's POPFQ has cleared TF: this is another thread. */
@@ -78,7 +90,7 @@ bool step_trap(struct trap_frame *frame)
     bool now = step.inside && event_comes(frame);
     if (step.inside && is_last(frame))
         step.inside = false;
-    if (step.inside && !now)
+    if (step.inside && !now && !passes_over(frame))
         frame->rflags |= RFLAGS_TF;
     else
         frame->rflags &= ~(uint64_t)RFLAGS_TF;
@@ -94,7 +106,7 @@ bool step_came(void) { return step.came; }
 
 static struct table_register kernel_idt;
 
-static void begin_steps(const struct step_window *window)
+static void begin_steps(void)
 {
     static struct gate gates[256];
     struct table_register mine = { sizeof gates - 1, (uint64_t)gates };
@@ -103,7 +115,6 @@ static void begin_steps(const struct step_window *window)
     gate_set(&gates[EXC_DEBUG], (uint64_t)step_on_debug);
     gates[EXC_DEBUG].ist = 0; /* it looks at the interrupted stack */
     lidt(&mine);
-    write_dr0((uint64_t)window->from);
     write_dr7(DR7_ON);
 }
 
@@ -113,24 +124,27 @@ static void end_steps(void)
     lidt(&kernel_idt);
 }
 
-static void arm_step(const struct step_window *window, unsigned wanted,
+static void arm_step(const struct step_window *window, unsigned begin,
                      void (*look)(const uint8_t *instruction))
 {
+    write_dr0((uint64_t)window->from);
     step = (__typeof__(step)){
         .window = window,
         .thread = window->thread ? window->thread : thread_current(),
         .look = look,
-        .wanted = wanted,
+        .begin = begin,
+        .wanted = begin ? begin + window->left_out : 0,
         .before = true,
+        .could = true,
     };
 }
 
 unsigned step_through(const struct step_window *window, void (*scenario)(void *), void *argument)
 {
     unsigned n = 0;
-    begin_steps(window);
-    for (unsigned wanted = 0;; wanted = step.at + window->left_out, n++) {
-        arm_step(window, wanted, NULL);
+    begin_steps();
+    for (unsigned begin = 0;; begin = step.at, n++) {
+        arm_step(window, begin, NULL);
         scenario(argument);
         if (!step.came)
             break;
@@ -142,8 +156,8 @@ unsigned step_through(const struct step_window *window, void (*scenario)(void *)
 void step_look(const struct step_window *window, void (*look)(const uint8_t *instruction),
                void (*scenario)(void *), void *argument)
 {
-    begin_steps(window);
-    arm_step(window, ~0u, look);
+    begin_steps();
+    arm_step(window, NEVER, look);
     scenario(argument);
     end_steps();
 }
@@ -177,4 +191,60 @@ void step_partner_end(struct thread *partner)
 {
     __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
     team_end(partner);
+}
+
+/* --- Collisions. --- */
+
+#define LEFT_OUT 47u /* instructions */
+
+static struct {
+    const struct collision *row;
+    NTSTATUS said[2];
+} colliding;
+
+static void call_second(void) { colliding.said[1] = colliding.row->second(); }
+
+/* What both have said is what the row allows. */
+static bool is_allowed(const struct collision *row)
+{
+    bool won[2];
+    for (unsigned i = 0; i < 2; i++) {
+        won[i] = colliding.said[i] == STATUS_SUCCESS;
+        if (!won[i] && (!row->lost[i] || colliding.said[i] != row->lost[i]))
+            return false;
+    }
+    return row->one ? won[0] != won[1] : won[0] || won[1];
+}
+
+static void call_both(void *argument)
+{
+    const struct collision *row = argument;
+    step.before = false; /* begin may call the function, too */
+    if (row->begin && !CHECK(row->begin()))
+        return;
+    step.before = true;
+    colliding.said[0] = row->first();
+    step.before = false;
+    step_partner_wait();
+    if (!step.came)
+        CHECK_STATUS(colliding.said[0], row->alone);
+    else if (!CHECK(is_allowed(row)))
+        test_note("%s: %x, then %x", row->name, (unsigned)colliding.said[0],
+                  (unsigned)colliding.said[1]);
+    if (row->end)
+        row->end();
+}
+
+void step_collide(const struct collision *rows, unsigned count)
+{
+    for (const struct collision *row = rows; row < rows + count; row++) {
+        const struct step_window window = { (const void *)(uint64_t)row->in, STEP_SWITCH,
+                                            test_long() ? 0 : LEFT_OUT, NULL };
+        colliding.row = row;
+        struct thread *partner = step_partner(call_second);
+        unsigned n = step_through(&window, call_both, (void *)(uint64_t)row);
+        step_partner_end(partner);
+        if (!CHECK(n > 1) || test_long())
+            test_note("%s: at %u instructions", row->name, n);
+    }
 }

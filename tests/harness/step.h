@@ -5,6 +5,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernel/nt/nt.h"
 
 struct thread;
 
@@ -14,13 +15,12 @@ enum step_event {
                  * which then runs once */
 };
 
-/* From an instruction up to another one; NULL: until the function or gate that begins there has
- * returned.
- * kernel/base/window.h marks instructions of C. */
+/* A function or gate, until it has returned. */
 struct step_window {
-    const void *from, *to;
+    const void *from;
     enum step_event event;
-    unsigned left_out;           /* so many instructions after each at which the event comes */
+    unsigned left_out;           /* so many instructions after each at which the event comes, but
+                                  * not the first after those at which a switch cannot come */
     const struct thread *thread; /* that passes it; NULL: the caller */
 };
 
@@ -40,3 +40,30 @@ struct thread *step_partner(void (*function)(void));
 /* Until its function has ended, which a tick may interrupt. */
 void step_partner_wait(void);
 void step_partner_end(struct thread *partner);
+
+/* Two calls that work on one object, the second while the first is under way. */
+struct collision {
+    const char *name;
+    void (*in)(void);    /* the function of the first call in which the second comes */
+    bool (*begin)(void); /* makes the object; NULL: it is there */
+    NTSTATUS (*first)(void), (*second)(void);
+    /* What each says if the other one won; STATUS_SUCCESS: it cannot lose. One: exactly one wins,
+     * else at least one does. */
+    NTSTATUS lost[2];
+    bool one;
+    NTSTATUS alone;    /* what the first says if the second never comes */
+    void (*end)(void); /* checks what is left and takes it away; NULL: nothing */
+};
+#define COLLISION(function, from, call, other, at_end, ...)                                        \
+    {                                                                                              \
+        .name = #call ", " #other, .in = (void (*)(void))(function), .begin = from, .first = call, \
+        .second = other, .end = at_end, __VA_ARGS__                                                \
+    }
+#define ONE_WINS(other_says) .lost = { other_says, other_says }, .one = true
+#define LOSES(if_second_won, if_first_won) .lost = { if_second_won, if_first_won }
+#define BOTH_WIN .lost = { 0, 0 }
+/* Each row on this CPU, again and again: the second call comes at each instruction of the first at
+ * which threads can be switched; unless the run is long at those after which it could not before,
+ * and at few others. */
+void step_collide(const struct collision *rows, unsigned count);
+#define STEP_COLLIDE(rows) step_collide(rows, sizeof(rows) / sizeof *(rows))

@@ -21,7 +21,6 @@
 #define PERIOD_RING3 1000u
 #define NEVER 0x7fffffffu
 
-extern const void *const window_enabling, *const window_enabled;
 extern const uint8_t trap_stubs[256][16];
 extern void switch_stacks(void);
 extern void user_spin(uint64_t unused);
@@ -119,7 +118,7 @@ static void overflow_ring3_twice(void *unused)
 static void check_pmis(const struct thread *thread, void (*scenario)(void *))
 {
     const struct step_window window = {
-        trap_stubs[hal_pmi_is_nmi() ? VECTOR_PMI_NOTED : VECTOR_PMI], NULL, STEP_NMI,
+        trap_stubs[hal_pmi_is_nmi() ? VECTOR_PMI_NOTED : VECTOR_PMI], STEP_NMI,
         test_long() ? 0 : 11, thread
     };
     HANDLE handle;
@@ -174,50 +173,6 @@ TEST(windows, pmi_ring3,
     end_by_force(process, thread);
 }
 
-/* --- A thread enables profiling. --- */
-
-static struct {
-    uint64_t other_ran, too_early; /* TSC; how often a time slice began before it */
-    unsigned switches;
-} profiled;
-
-static void run_other(void)
-{
-    profiled.switches++;
-    profiled.other_ran = rdtsc();
-}
-
-/* The other thread's time is not this one's: the time slice began when it came back. */
-static void enable_once(void *unused)
-{
-    (void)unused;
-    CHECK_OK(user_profile(true, 0));
-    step_partner_wait();
-    if (!thread_current()->profiling ||
-        profiled.other_ran > thread_current()->profiling->cycle_start)
-        profiled.too_early++;
-    CHECK_OK(user_profile(false, 0));
-}
-
-TEST(windows, enabling,
-     "a thread that enables profiling may be switched away at any instruction: it is not charged "
-     "with what others do then")
-{
-    const struct step_window window = { window_enabling, window_enabled, STEP_SWITCH, 0, NULL };
-    test_run_on(0);
-    struct process *process = user_pretend();
-    REQUIRE(process != NULL);
-    profiled.other_ran = profiled.too_early = profiled.switches = 0;
-    struct thread *partner = step_partner(run_other);
-    unsigned instructions = step_through(&window, enable_once, NULL);
-    step_partner_end(partner);
-    CHECK(instructions > 1);
-    CHECK_EQ(profiled.switches, instructions);
-    CHECK_EQ(profiled.too_early, 0);
-    user_pretend_end(process);
-    test_note("a switch at each of %u instructions", instructions);
-}
-
 /* --- The switch of stacks. --- */
 
 static uint64_t other_rounds;
@@ -241,7 +196,7 @@ static void count_rounds(void *ended)
 
 static unsigned switch_with_nmis(void)
 {
-    const struct step_window window = { code_of(switch_stacks), NULL, STEP_NMI, 0, NULL };
+    const struct step_window window = { code_of(switch_stacks), STEP_NMI, 0, NULL };
     uint32_t ended = 0;
     uint64_t rounds = other_rounds;
     struct thread *other =
@@ -296,7 +251,7 @@ static void enable_and_disable(void *unused)
 
 static void check_fenced(void (*from)(void), void (*scenario)(void *))
 {
-    const struct step_window window = { code_of(from), NULL, STEP_NMI, 0, NULL };
+    const struct step_window window = { code_of(from), STEP_NMI, 0, NULL };
     looked = (__typeof__(looked)){ 0 };
     step_look(&window, look_at, scenario, NULL);
     CHECK(looked.reads > 0);
@@ -320,96 +275,6 @@ TEST(windows, fenced,
     __atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
     team_end(other);
     user_pretend_end(process);
-}
-
-/* --- Two threads close one handle. --- */
-
-static struct {
-    HANDLE handle;
-    unsigned closed, refused, wrong;
-} closing;
-
-static void close_it(void)
-{
-    NTSTATUS status = NtClose(closing.handle);
-    closing.closed += status == STATUS_SUCCESS;
-    closing.refused += status == STATUS_INVALID_HANDLE;
-}
-
-static void close_together(void *unused)
-{
-    struct object *object;
-    (void)unused;
-    REQUIRE_OK(NtCreateEvent(&closing.handle, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE));
-    REQUIRE_OK(handle_lookup(closing.handle, NULL, 0, &object));
-    object_hold(object); /* one that a second release may take */
-    close_it();
-    step_partner_wait();
-    closing.wrong += __atomic_load_n(&object->refs, __ATOMIC_RELAXED) != 2;
-    __atomic_store_n(&object->refs, 1, __ATOMIC_RELAXED);
-    object_release(object);
-}
-
-TEST(windows, closing,
-     "a thread that closes a handle may be switched at any instruction to one that closes it too: "
-     "one of them closes it, once")
-{
-    const struct step_window window = { code_of((void (*)(void))handle_close), NULL, STEP_SWITCH, 0,
-                                        NULL };
-    test_run_on(0);
-    closing = (__typeof__(closing)){ 0 };
-    struct thread *partner = step_partner(close_it);
-    unsigned instructions = step_through(&window, close_together, NULL);
-    step_partner_end(partner);
-    CHECK(instructions > 10);
-    CHECK_EQ(closing.closed, instructions + 1); /* the last time nothing came */
-    CHECK_EQ(closing.refused, instructions);
-    CHECK_EQ(closing.wrong, 0);
-    test_note("a switch at each of %u instructions", instructions);
-}
-
-/* --- Two threads get a stack of one process. --- */
-
-#define STACK_SIZE 0x10000u
-#define STACK_COMMIT 0x2000u
-
-static struct {
-    struct process *process;
-    uint64_t base[2], top[2];
-} stacks;
-
-static void get_stack(unsigned i)
-{
-    stacks.top[i] = memory_stack(stacks.process, STACK_SIZE, STACK_COMMIT, &stacks.base[i]);
-}
-
-static void get_stack_too(void) { get_stack(1); }
-
-static void get_stacks(void *unused)
-{
-    (void)unused;
-    get_stack(0);
-    step_partner_wait();
-    for (unsigned i = 0; i < (step_came() ? 2 : 1); i++) {
-        CHECK_EQ(stacks.top[i], stacks.base[i] + STACK_SIZE);
-        CHECK(memory_release(stacks.process, stacks.base[i]));
-    }
-}
-
-TEST(windows, stacks,
-     "a thread that gets a stack may be switched while its address is chosen to one that gets a "
-     "stack of the same process: each has its own")
-{
-    const struct step_window window = { code_of((void (*)(void))memory_reserve_locked), NULL,
-                                        STEP_SWITCH, test_long() ? 0 : 11, NULL };
-    test_run_on(0);
-    REQUIRE((stacks.process = user_process()) != NULL);
-    struct thread *partner = step_partner(get_stack_too);
-    unsigned instructions = step_through(&window, get_stacks, NULL);
-    step_partner_end(partner);
-    CHECK(instructions > 5);
-    object_release(&stacks.process->object);
-    test_note("a switch at each of %u instructions", instructions);
 }
 
 TEST(windows, closed_all, "after all handles were closed at once numbers begin at the lowest again")

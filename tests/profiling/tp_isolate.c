@@ -164,46 +164,36 @@ TEST(tp_isolate, switch_cost,
 /* --- Two threads are the first that are profiled. --- */
 
 static struct thread_profiling joined[2];
-static NTSTATUS joined_status[2];
 
-static void join_too(void) { joined_status[1] = isolate_join(&joined[1]); }
+static NTSTATUS join_first(void) { return isolate_join(&joined[0]); }
+static NTSTATUS join_second(void) { return isolate_join(&joined[1]); }
 
-static void join_together(void *unused)
+static bool begin_joined(void) { return CHECK_OK(join_first()); }
+
+static NTSTATUS leave(void)
 {
-    (void)unused;
-    joined_status[0] = isolate_join(&joined[0]);
-    step_partner_wait();
-    for (unsigned i = 0; i < (step_came() ? 2 : 1); i++) {
-        CHECK_OK(joined_status[i]);
-        isolate_leave();
-    }
-}
-
-/* The last one leaves. */
-static void leave_and_join(void *unused)
-{
-    (void)unused;
-    CHECK_OK(isolate_join(&joined[0]));
     isolate_leave();
-    step_partner_wait();
-    if (step_came()) {
-        CHECK_OK(joined_status[1]);
-        isolate_leave();
-    }
+    return STATUS_SUCCESS;
 }
 
-/* The partner joins at each instruction of the function that is not left out. Every join asks all
- * CPUs: with four, all instructions would take longer than a test may. */
-static void join_within(const void *function, void (*scenario)(void *))
+static void end_joined(void)
 {
-    unsigned left_out = test_long() && cpu_count <= 2 ? 0 : 11;
-    const struct step_window window = { function, NULL, STEP_SWITCH, left_out, NULL };
-    struct thread *partner = step_partner(join_too);
-    unsigned instructions = step_through(&window, scenario, NULL);
-    step_partner_end(partner);
-    CHECK(instructions > 5);
-    test_note("a switch at each of %u instructions", instructions);
+    leave();
+    if (step_came())
+        leave();
 }
+
+/* The last one had left. */
+static void end_left(void)
+{
+    if (step_came())
+        leave();
+}
+
+static const struct collision of_isolate[] = {
+    COLLISION(isolate_join, NULL, join_first, join_second, end_joined, BOTH_WIN),
+    COLLISION(isolate_leave, begin_joined, leave, join_second, end_left, BOTH_WIN),
+};
 
 TEST(tp_isolate, joined,
      "a thread that takes all counters for the policy isolate, or gives them back, may be switched "
@@ -214,7 +204,6 @@ TEST(tp_isolate, joined,
     SKIP_UNLESS_ISOLATE();
     test_run_on(0);
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    join_within((const void *)(uint64_t)isolate_join, join_together);
-    join_within((const void *)(uint64_t)isolate_leave, leave_and_join);
+    STEP_COLLIDE(of_isolate);
     counting_stop();
 }
