@@ -20,8 +20,6 @@ PVOID ExAllocatePoolWithTag(ULONG, SIZE_T, ULONG);
 VOID ExFreePool(PVOID);
 PVOID MmAllocateContiguousMemory(SIZE_T, LARGE_INTEGER);
 VOID MmFreeContiguousMemory(PVOID);
-PVOID IoAllocateWorkItem(PDEVICE_OBJECT);
-VOID IoFreeWorkItem(PVOID);
 NTSTATUS IoCreateDevice(PDRIVER_OBJECT, ULONG, PUNICODE_STRING, ULONG, ULONG, BOOLEAN,
                         PDEVICE_OBJECT *);
 VOID IoDeleteDevice(PDEVICE_OBJECT);
@@ -32,8 +30,6 @@ NTSTATUS PsRemoveCreateThreadNotifyRoutine(PVOID);
 NTSTATUS PsSetCreateProcessNotifyRoutine(PVOID, BOOLEAN);
 PVOID KeRegisterNmiCallback(PVOID, PVOID);
 NTSTATUS KeDeregisterNmiCallback(PVOID);
-NTSTATUS KeSaveExtendedProcessorState(ULONG64, PXSTATE_SAVE);
-VOID KeRestoreExtendedProcessorState(PXSTATE_SAVE);
 NTSTATUS RtlAnsiStringToUnicodeString(PUNICODE_STRING, const ANSI_STRING *, BOOLEAN);
 VOID RtlFreeUnicodeString(PUNICODE_STRING);
 NTSTATUS ZwOpenSection(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES);
@@ -88,14 +84,6 @@ static NTSTATUS no_kind(void)
     return status;
 }
 
-static NTSTATUS work_item(void) { return got(IoAllocateWorkItem(NULL)); }
-static void free_work_item(void) { IoFreeWorkItem(memory); }
-
-static XSTATE_SAVE saved;
-
-static NTSTATUS save_state(void) { return KeSaveExtendedProcessorState(7, &saved); }
-static void restore_state(void) { KeRestoreExtendedProcessorState(&saved); }
-
 static UNICODE_STRING string;
 
 static NTSTATUS make_string(void)
@@ -116,8 +104,6 @@ static const struct refusal_row memories[] = {
     { "ExAllocatePool2 of pages", pool_of_pages, free_pool, .least = 2, WANT },
     { "MmAllocateContiguousMemory", contiguous, free_contiguous, .least = 2, WANT,
       .others = { { contiguous_too_low, STATUS_INSUFFICIENT_RESOURCES } } },
-    { "IoAllocateWorkItem", work_item, free_work_item, .least = 1, WANT },
-    { "KeSaveExtendedProcessorState", save_state, restore_state, .least = 1, WANT },
     { "RtlAnsiStringToUnicodeString", make_string, free_string, .least = 1,
       .may = { STATUS_NO_MEMORY } },
 };

@@ -176,7 +176,7 @@ TEST(profile_refused, stop,
      "a sample at any moment of a stop is counted or not, and finds the buffer until sampling has "
      "ended")
 {
-    const struct step_window window = { (const void *)(uint64_t)NtStopProfile, NULL, STEP_SWITCH,
+    const struct step_window window = { (const void *)(uint64_t)NtStopProfile, STEP_SWITCH,
                                         test_long() ? 0 : 3, NULL };
     test_run_on(0);
     second = made_of_loop(&more_counts, ProfileTime);

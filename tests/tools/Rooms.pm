@@ -9,7 +9,7 @@ use Text;
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
     kernel/nt 1610
-    kernel/base 3080
+    kernel/base 3070
     kernel/mm 680
     kernel/console 670
     pmu 2800
@@ -18,21 +18,21 @@ my @house = qw(
     hal 3110
     kernel/counting 410
     kernel/ke 5990
-    kernel/profiling 1310
+    kernel/profiling 1300
     kernel/etw 2340
     kernel/image 1050
     kernel/services 790
     kernel 1020
-    kernel/driver 4770
+    kernel/driver 4420
     kernel/init 530
     boot 1910
-    tests/harness 6360
-    tests/hal 3970
-    tests/pmu 5960
-    tests/vpmu 2960
-    tests/profiling 3550
-    tests/etw 2730
-    tests/kernel 4240
+    tests/harness 6410
+    tests/hal 4020
+    tests/pmu 5950
+    tests/vpmu 2950
+    tests/profiling 3780
+    tests/etw 2880
+    tests/kernel 4290
     tests/cost 1090
     tests 1360
 );
@@ -41,20 +41,20 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 10340
-    tests/ring3 8910
-    tests/guests 7710
-    tests/machines 2500
-    tests/tools 7730
-    tests/programs 5700
-    tests/drivers 3530
-    tests/samples 1130
+    kernel/user 10040
+    tests/ring3 9640
+    tests/guests 7510
+    tests/machines 2490
+    tests/tools 7650
+    tests/programs 5440
+    tests/drivers 3180
+    tests/samples 1040
     tests/mutants 720
     doc 640
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 125_000;
+my $all_lines = 124_500;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
