@@ -114,7 +114,7 @@ _Static_assert(offsetof(struct apc_frame, rip) == 0x4d0 && sizeof(struct apc_fra
 static bool put_apc(struct thread *thread, const struct apc *apc, bool timed)
 {
     struct apc_queue *q = thread->apcs;
-    if (thread->apc_count == THREAD_APCS || refuse())
+    if (thread->apc_count == THREAD_APCS || claim_fails())
         return false;
     unsigned at = (q->first + thread->apc_count++) % THREAD_APCS;
     q->apcs[at] = *apc;

@@ -9,7 +9,7 @@ use Text;
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
     kernel/nt 1580
-    kernel/base 3040
+    kernel/base 3050
     kernel/mm 670
     kernel/console 670
     pmu 2820
@@ -26,13 +26,13 @@ my @house = qw(
     kernel/driver 4780
     kernel/init 520
     boot 1910
-    tests/harness 5970
-    tests/hal 3890
+    tests/harness 6190
+    tests/hal 4130
     tests/pmu 6010
     tests/vpmu 2670
-    tests/profiling 3670
-    tests/etw 2510
-    tests/kernel 3880
+    tests/profiling 3880
+    tests/etw 2800
+    tests/kernel 4370
     tests/cost 1100
     tests 1360
 );
@@ -42,7 +42,7 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
     kernel/user 10750
-    tests/ring3 9500
+    tests/ring3 9620
     tests/guests 7700
     tests/machines 2480
     tests/tools 7950
