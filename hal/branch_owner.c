@@ -32,7 +32,7 @@ bool hal_branches_can(uint32_t hidden)
 
 bool hal_branches_claim(void)
 {
-    return !refuse() && !__atomic_exchange_n(&claimed, true, __ATOMIC_ACQ_REL);
+    return !claim_fails() && !__atomic_exchange_n(&claimed, true, __ATOMIC_ACQ_REL);
 }
 
 void hal_branches_release(void)

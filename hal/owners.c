@@ -167,7 +167,7 @@ static NTSTATUS take_counters(const char *name, const struct request *request, P
 {
     const struct owner *owner = NULL;
     KIRQL irql = lock_acquire(&counters_lock);
-    if (is_free(request) && !refuse())
+    if (is_free(request) && !claim_fails())
         owner = add_owner(name, request);
     *handle = owner ? owner->handle : NULL;
     lock_release(&counters_lock, irql);

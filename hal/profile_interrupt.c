@@ -306,7 +306,7 @@ static NTSTATUS grant(KPROFILE_SOURCE source, struct cpu_set among, struct cpu_s
 {
     struct grant new = { .source = source };
     uint64_t able = able_on(cpu_set_next(&among, 0), source, new.selects);
-    struct grant *g = able && !refuse() ? free_grant() : NULL;
+    struct grant *g = able && !claim_fails() ? free_grant() : NULL;
     if (g) {
         new.ctr = bit_lowest(able);
         for_each_cpu(cpu, &among)

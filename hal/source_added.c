@@ -90,7 +90,7 @@ NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t
     if (is_built_in(name))
         return status;
     KIRQL irql = lock_acquire(&source_added_lock);
-    struct source_row *row = refuse() ? NULL : place_for(name, set->next_id);
+    struct source_row *row = claim_fails() ? NULL : place_for(name, set->next_id);
     if (row) {
         char *text = added_names[row - source_added];
         memcpy(text, name, strlen(name) + 1);

@@ -4,7 +4,7 @@
 
 struct refusal refusal;
 
-bool refuse_counted(void)
+bool claim_fails_now(void)
 {
     return refusal.thread == CPU_FIELD(thread) && ++refusal.claims == refusal.at;
 }

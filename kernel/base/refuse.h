@@ -12,10 +12,10 @@ struct refusal {
 };
 extern struct refusal refusal;
 
-bool refuse_counted(void);
+bool claim_fails_now(void);
 /* Asked by each claim, before it takes anything. Any IRQL. */
-static inline bool refuse(void)
+static inline bool claim_fails(void)
 {
     return __builtin_expect(__atomic_load_n(&refusal.thread, __ATOMIC_ACQUIRE) != NULL, 0) &&
-           refuse_counted();
+           claim_fails_now();
 }

@@ -46,7 +46,7 @@ static bool call_nmi_callbacks(void)
 /* A handle; NULL: there are too many. */
 PVOID KeRegisterNmiCallback(nmi_routine CallbackRoutine, PVOID Context)
 {
-    unsigned i = refuse() ? NMI_CALLBACKS : 0;
+    unsigned i = claim_fails() ? NMI_CALLBACKS : 0;
     KIRQL irql = lock_acquire(&nmi_lock);
     while (i < NMI_CALLBACKS && slots[i].routine)
         i++;

@@ -69,7 +69,7 @@ static notify_routine *find_slot(struct kind *kind, notify_routine routine)
 static bool add_routine(struct kind *kind, notify_routine routine)
 {
     KIRQL irql = lock_acquire(&notify_lock);
-    notify_routine *slot = refuse() ? NULL : find_slot(kind, NULL);
+    notify_routine *slot = claim_fails() ? NULL : find_slot(kind, NULL);
     if (slot)
         __atomic_store_n(slot, routine, __ATOMIC_RELEASE);
     lock_release(&notify_lock, irql);

@@ -131,7 +131,7 @@ static void *allocate_block(uint64_t where, uint64_t size, uint32_t tag)
     uint32_t class = 0;
     while (class < CLASSES && size + GUARD_LEAST > (SMALLEST << class) - sizeof(struct block))
         class ++;
-    if (size > size + GUARD_LEAST || refuse())
+    if (size > size + GUARD_LEAST || claim_fails())
         return NULL;
     KIRQL irql = lock_acquire(&pool_lock);
     struct block *b = class < CLASSES ? take_small(class) : take_pages(size + GUARD_LEAST);

@@ -169,7 +169,7 @@ NTSTATUS etw_start(const char *name, const WMI_LOGGER_INFORMATION *info,
     if (etw_find_name(name))
         return STATUS_OBJECT_NAME_COLLISION;
     unsigned slot = free_slot(kernel);
-    if (slot == ETW_LOGGERS || refuse())
+    if (slot == ETW_LOGGERS || claim_fails())
         return STATUS_INSUFFICIENT_RESOURCES;
     struct etw_logger *logger = phys_alloc(1);
     if (!logger)

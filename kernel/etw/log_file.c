@@ -58,7 +58,7 @@ NTSTATUS log_file_start(struct etw_logger *logger, const char *path,
     _Static_assert(sizeof(struct trace_stream) <= PAGE_SIZE, "one page");
     while (slot < STREAM_FILES && files[slot])
         slot++;
-    if (slot == STREAM_FILES || refuse())
+    if (slot == STREAM_FILES || claim_fails())
         return STATUS_NO_MEMORY;
     struct trace_stream *s = phys_alloc(1);
     if (!s)

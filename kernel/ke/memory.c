@@ -81,7 +81,7 @@ static bool grow_array(struct memory *m)
 
 static bool insert(struct memory *m, unsigned at, struct region region)
 {
-    if (refuse() ||
+    if (claim_fails() ||
         ((m->count + 1) * sizeof region > m->pages * (size_t)PAGE_SIZE && !grow_array(m)))
         return false;
     for (unsigned i = m->count++; i > at; i--)
@@ -153,8 +153,8 @@ static bool commit_page(struct process *process, uint64_t address, uint64_t flag
     return false;
 }
 
-/* What is needed to commit the rest of a range: tables, and pages, each with the address of the next
- * one. False: there is not all of it; the pages that there are go to *pages. */
+/* What is needed to commit the rest of a range: tables, and pages, each with the address of the
+ * next one. False: there is not all of it; the pages that there are go to *pages. */
 static bool prepare_pages(struct process *process, uint64_t from, uint64_t end, void ***pages)
 {
     for (; from < end; from += PAGE_SIZE) {

@@ -80,7 +80,7 @@ NTSTATUS handle_create(struct object *object, ACCESS_MASK access, HANDLE *handle
 {
     uint64_t index;
     KIRQL irql = lock_acquire(&handle_lock);
-    struct handle_entry *entry = refuse() ? NULL : free_entry(table(), &index);
+    struct handle_entry *entry = claim_fails() ? NULL : free_entry(table(), &index);
     if (entry) {
         table()->taken = index + 1;
         object_hold(object);

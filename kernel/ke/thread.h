@@ -86,7 +86,7 @@ void thread_use_fpu(void);
 /* Makes a kernel thread for a driver's code. */
 struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument,
                                     struct cpu_set affinity);
-/* The same, on any CPU: it begins with thread_resume. */
+/* On any CPU; it begins with thread_resume. */
 struct thread *thread_create_suspended(const char *name, void (*start)(void *), void *argument);
 /* Makes a ring-3 thread: a process's first one runs `void start(argument)` and ends with
  * STATUS_SUCCESS; what start(argument) returns is the exit status of the others. */

@@ -136,7 +136,7 @@ static size_t find_run(unsigned count)
 
 void *phys_alloc(unsigned count)
 {
-    const bool refused = refuse();
+    const bool refused = claim_fails();
     KIRQL irql = lock_acquire(&phys_lock);
     size_t first = !refused && free_count >= count ? find_run(count) : frames;
     if (first < frames) {

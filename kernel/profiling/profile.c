@@ -110,7 +110,7 @@ static NTSTATUS start(struct profile *p)
 {
     if (p->started)
         return STATUS_PROFILING_NOT_STOPPED;
-    if (started_count == PROFILES_STARTED_MAX || refuse())
+    if (started_count == PROFILES_STARTED_MAX || claim_fails())
         return STATUS_PROFILING_AT_LIMIT;
     NTSTATUS status = lock_buffer(p);
     if (!NT_SUCCESS(status))

@@ -136,7 +136,7 @@ static void forget(struct thread_profiling *p)
 static NTSTATUS prepare_counting(struct thread_profiling *p, const uint64_t *pml4,
                                  struct cpu_set affinity)
 {
-    if (refuse() || !take_slot(p))
+    if (claim_fails() || !take_slot(p))
         return STATUS_NO_MEMORY;
     if (!pin_block(p, pml4)) {
         free_slot(p);

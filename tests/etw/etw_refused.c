@@ -6,8 +6,8 @@
 #include "tests/harness/kernel.h"
 #include "tests/harness/refuse.h"
 
-#define BUFFER_KB 16u
-#define READ_PAGES 16u
+#define BUFFER_KB 4u
+#define READ_PAGES 8u
 #define OTHER_NAME "other session"
 
 static struct session first, second;
@@ -15,7 +15,7 @@ static uint8_t *bytes;
 
 /* --- The first session. --- */
 
-static void make_first(void)
+static void begin_first(void)
 {
     bytes = phys_alloc(READ_PAGES);
     CHECK(bytes != NULL);
@@ -31,7 +31,7 @@ static void end_first(void)
     test_run_anywhere();
 }
 
-static NTSTATUS send(const struct session *s)
+static NTSTATUS send_to(const struct session *s)
 {
     struct {
         EVENT_TRACE_HEADER header;
@@ -54,7 +54,7 @@ static void receive(struct session *s)
     unsigned events = 0;
     ULONG n = 0;
     take_events(s);
-    CHECK_OK(send(s));
+    CHECK_OK(send_to(s));
     CHECK_OK(session_flush(s));
     CHECK_OK(session_read(s, bytes, READ_PAGES * PAGE_SIZE, &n));
     for (struct records all = records_of(bytes, n); (r = next_record(&all)).header;)
@@ -62,7 +62,7 @@ static void receive(struct session *s)
     CHECK_EQ(events, 1);
 }
 
-static void use_first(void) { receive(&first); }
+static void use_first_session(void) { receive(&first); }
 
 /* --- Another session. --- */
 
@@ -90,7 +90,7 @@ static void stop_second(void) { session_stop(&second); }
 
 static void make_unread(void)
 {
-    make_first();
+    begin_first();
     CHECK_OK(start_second());
 }
 
@@ -145,13 +145,13 @@ static NTSTATUS hook_none(void)
 static void restart_first(void)
 {
     end_first();
-    make_first();
+    begin_first();
 }
 
 static NTSTATUS branch_first(void) { return session_branches(&first, 0); }
 static NTSTATUS branch_wrongly(void) { return session_branches(&first, 0x8000); }
 
-static NTSTATUS configure(const ULONG *sources, ULONG count)
+static NTSTATUS configure_samples(const ULONG *sources, ULONG count)
 {
     return session_list(EventTraceProfileConfigInformation, first.trace, sources, count);
 }
@@ -175,20 +175,20 @@ static void sample_no_more(void)
 
 static void make_sampled(void)
 {
-    make_first();
-    CHECK_OK(configure(sampled, 2));
+    begin_first();
+    CHECK_OK(configure_samples(sampled, 2));
 }
 
 static void end_sampled(void)
 {
-    CHECK_OK(configure(NULL, 0));
+    CHECK_OK(configure_samples(NULL, 0));
     end_first();
 }
 
 static void make_sampling(void)
 {
-    make_first();
-    CHECK_OK(configure(sampled, 1));
+    begin_first();
+    CHECK_OK(configure_samples(sampled, 1));
     CHECK_OK(sample_first());
     sampled_count = 1;
 }
@@ -201,18 +201,18 @@ static void end_sampling(void)
 
 static NTSTATUS sample_next(void)
 {
-    NTSTATUS status = configure(sampled_next, 2);
+    NTSTATUS status = configure_samples(sampled_next, 2);
     sampled_count = NT_SUCCESS(status) ? 2 : sampled_count;
     return status;
 }
 
 static void sample_as_before(void)
 {
-    CHECK_OK(configure(sampled, 1));
+    CHECK_OK(configure_samples(sampled, 1));
     sampled_count = 1;
 }
 
-static NTSTATUS sample_none(void) { return configure(&(const ULONG){ ProfileTime }, 1); }
+static NTSTATUS sample_none(void) { return configure_samples(&(const ULONG){ ProfileTime }, 1); }
 
 static bool is_sampled(ULONG by)
 {
@@ -232,18 +232,18 @@ static void use_sampling(void)
             CHECK_OK(start_second());
     }
     stop_second();
-    use_first();
+    use_first_session();
 }
 
 /* --- Events. --- */
 
-static NTSTATUS send_first(void) { return send(&first); }
+static NTSTATUS send_first(void) { return send_to(&first); }
 
 static void take_event(void) { take_events(&first); }
 
-static NTSTATUS send_nobody(void) { return send(&(struct session){ .trace = 0x3f }); }
+static NTSTATUS send_nobody(void) { return send_to(&(struct session){ .trace = 0x3f }); }
 
-#define FIRST .make = make_first, .unmake = end_first, .use = use_first
+#define FIRST .make = begin_first, .unmake = end_first, .use = use_first_session
 #define NO_MEMORY .may = { STATUS_NO_MEMORY }
 #define FULL .may = { STATUS_INSUFFICIENT_RESOURCES }
 static const struct refusal_row sessions[] = {
@@ -254,7 +254,7 @@ static const struct refusal_row sessions[] = {
                   { start_without_mode, STATUS_INVALID_PARAMETER },
                   { start_unnamed, STATUS_INVALID_PARAMETER } } },
     { "EtwRealtimeConnectCode", connect_second, disconnect_second, .least = 1, FULL,
-      .make = make_unread, .unmake = end_unread, .use = use_first,
+      .make = make_unread, .unmake = end_unread, .use = use_first_session,
       .others = { { connect_second, STATUS_DEVICE_BUSY },
                   { connect_first, STATUS_DEVICE_BUSY },
                   { connect_none, STATUS_WMI_INSTANCE_NOT_FOUND } } },
@@ -264,7 +264,7 @@ static const struct refusal_row sessions[] = {
 
 TEST(etw_refused, sessions,
      "whatever a session, its consumer or an event lacks, it is refused, keeps nothing, and the "
-     "first session gets its events as before")
+     "first session gets its events as before [ET-69]")
 {
     refuse_each(sessions, ARRAY_SIZE(sessions));
 }
@@ -287,7 +287,7 @@ static const struct refusal_row lists[] = {
 
 TEST(etw_refused, counters,
      "whatever a session's counters or samples lack, they are refused, keep nothing, and the "
-     "session goes on as before")
+     "session goes on as before [slow]")
 {
     SKIP_WITHOUT_PMU();
     if (!hal_source_supported(ProfileTotalIssues) ||

@@ -28,7 +28,7 @@ static void count_overflow(ULONGLONG bits, HANDLE handle)
     __atomic_fetch_add(&overflows, 1, __ATOMIC_RELAXED);
 }
 
-static void make_first(void)
+static void own_first(void)
 {
     first_ctr = nth_counter(0);
     struct list list = { 2, { single(first_ctr), overflow(count_overflow) } };
@@ -36,13 +36,13 @@ static void make_first(void)
     CHECK_OK(take_on(BY_NULL, &list, &first));
 }
 
-static void free_first(void)
+static void free_owned(void)
 {
     free_and_check(first);
     test_run_anywhere();
 }
 
-static void overflow_once(void)
+static void overflow_owned(void)
 {
     const uint64_t mask = pmu_mask(pmu_here(), first_ctr), all = PMU_KERNEL | PMU_INTERRUPT;
     KIRQL old = irql_raise(PROFILE_LEVEL);
@@ -57,10 +57,10 @@ static void overflow_once(void)
     irql_lower(old);
 }
 
-static void use_first(void)
+static void use_owned(void)
 {
     const uint32_t before = __atomic_load_n(&overflows, __ATOMIC_RELAXED);
-    overflow_once();
+    overflow_owned();
     CHECK_EQ(__atomic_load_n(&overflows, __ATOMIC_RELAXED), before + 1);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         CHECK(is_owned_by(first_ctr, cpu, "HalAllocateHardwareCounters"));
@@ -73,7 +73,7 @@ static struct list list_of(unsigned ctr)
     return (struct list){ 2, { single(ctr), overflow(count_overflow) } };
 }
 
-static NTSTATUS allocate(void)
+static NTSTATUS allocate_second(void)
 {
     struct list list = list_of(nth_counter(1));
     return take_on(BY_NULL, &list, &refuse_made);
@@ -138,14 +138,14 @@ static NTSTATUS allocate_set(void) { return allocate_set_of(SOURCE, 1); }
 static void free_set(void) { HalFreePmcCounterSet(set); }
 static NTSTATUS set_of_time(void) { return allocate_set_of(ProfileTime, 1); }
 
-static ULONG able(void)
+static ULONG most_for_sets(void)
 {
     uint64_t select;
     return bit_count(source_counting(pmu_of(0), SOURCE, &select));
 }
 
 /* With the first owner and this set there are too few. */
-static NTSTATUS set_of_busy(void) { return allocate_set_of(SOURCE, able()); }
+static NTSTATUS set_of_busy(void) { return allocate_set_of(SOURCE, most_for_sets()); }
 
 static NTSTATUS count_of(KPROFILE_SOURCE source, ULONG count)
 {
@@ -157,7 +157,7 @@ static NTSTATUS count_of(KPROFILE_SOURCE source, ULONG count)
 
 static NTSTATUS count_one(void) { return count_of(SOURCE, 1); }
 static NTSTATUS count_time(void) { return count_of(ProfileTime, 1); }
-static NTSTATUS count_busy(void) { return count_of(SOURCE, able()); }
+static NTSTATUS count_busy(void) { return count_of(SOURCE, most_for_sets()); }
 
 /* --- Sources. --- */
 
@@ -165,15 +165,15 @@ static KPROFILE_SOURCE added;
 
 static NTSTATUS add_named(const char *name) { return hal_source_add(name, 0xc0, 0, 0, 0, &added); }
 
-static NTSTATUS add_source(void) { return add_named("RefusedSource"); }
+static NTSTATUS add_new_source(void) { return add_named("RefusedSource"); }
 static NTSTATUS add_unnamed(void) { return add_named(""); }
 static NTSTATUS add_timer(void) { return add_named("Timer"); }
 static void remove_source(void) { CHECK_OK(hal_source_remove(added)); }
 
-#define FIRST .make = make_first, .unmake = free_first, .use = use_first
+#define FIRST .make = own_first, .unmake = free_owned, .use = use_owned
 #define FULL .least = 1, .may = { STATUS_INSUFFICIENT_RESOURCES }
 static const struct refusal_row counters[] = {
-    { "HalAllocateHardwareCounters", allocate, free_made, FULL, .clears = true, FIRST,
+    { "HalAllocateHardwareCounters", allocate_second, free_made, FULL, .clears = true, FIRST,
       .others = { { allocate_taken, STATUS_INSUFFICIENT_RESOURCES },
                   { allocate_all, STATUS_INSUFFICIENT_RESOURCES },
                   { allocate_absent, STATUS_INVALID_PARAMETER },
@@ -187,14 +187,15 @@ static const struct refusal_row counters[] = {
     { "hal_count_sources", count_one, free_made, FULL, .clears = true, FIRST,
       .others = { { count_time, STATUS_NOT_SUPPORTED },
                   { count_busy, STATUS_INSUFFICIENT_RESOURCES } } },
-    { "hal_source_add", add_source, remove_source, FULL, FIRST,
-      .others = { { add_source, STATUS_INSUFFICIENT_RESOURCES },
+    { "hal_source_add", add_new_source, remove_source, FULL, FIRST,
+      .others = { { add_new_source, STATUS_INSUFFICIENT_RESOURCES },
                   { add_unnamed, STATUS_INVALID_PARAMETER },
                   { add_timer, STATUS_INSUFFICIENT_RESOURCES } } },
 };
 
 TEST(hal_refused, counters,
-     "counters, sets and sources that are refused leave the first owner's counter and handler")
+     "counters, sets and sources that are refused leave the first owner's counter and handler "
+     "[HC-50 HC-51]")
 {
     SKIP_WITHOUT_SOURCE();
     if (bit_count(common_counters()) < 2)
@@ -237,20 +238,20 @@ static NTSTATUS set_half(void) { return set_handler(4, second_handler); }
 
 static void make_handled(void)
 {
-    make_first();
+    own_first();
     CHECK_OK(set_first());
 }
 
 static void free_handled(void)
 {
     CHECK_OK(set_handler(sizeof(PVOID), NULL));
-    free_first();
+    free_owned();
 }
 
 static void use_handled(void)
 {
     const uint32_t before = __atomic_load_n(&interrupts, __ATOMIC_RELAXED);
-    use_first();
+    use_owned();
     CHECK(__atomic_load_n(&interrupts, __ATOMIC_RELAXED) > before);
     CHECK(!__atomic_load_n(&replaced, __ATOMIC_RELAXED));
 }
@@ -264,7 +265,7 @@ static const struct refusal_row handlers[] = {
 
 TEST(hal_refused, handler,
      "a second driver's handler of the counters' interrupt is refused, and the first one's is "
-     "called still")
+     "called still [HC-49]")
 {
     SKIP_WITHOUT_SOURCE();
     if (bit_count(common_counters()) < 2 || hal_pmi_is_nmi())

@@ -3,6 +3,7 @@
 #include "kernel/base/print.h"
 #include "kernel/base/refuse.h"
 #include "kernel/mm/vm.h"
+#include "kernel/services/services.h"
 #include "tests/harness/clean.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/user.h"
@@ -12,6 +13,9 @@
 #define BETWEEN 5u
 
 HANDLE refuse_made;
+
+void refuse_close_made(void) { CHECK_OK(NtClose(refuse_made)); }
+void refuse_undo_nothing(void) {}
 
 static struct {
     const char *name;
@@ -75,7 +79,7 @@ static void check_as(const struct process *process, const struct found *before)
     CHECK_EQ(own_pages(process), before->pages);
 }
 
-static NTSTATUS call(const struct refusal_row *row, unsigned at, unsigned *claims)
+static NTSTATUS call_row(const struct refusal_row *row, unsigned at, unsigned *claims)
 {
     refuse_made = REFUSE_MARK;
     arm(thread_current(), at);
@@ -123,10 +127,10 @@ static unsigned refuse_one(const struct refusal_row *row, unsigned at)
     if (row->make)
         row->make();
     const struct found before = look(process);
-    NTSTATUS status = call(row, at, &claims);
+    NTSTATUS status = call_row(row, at, &claims);
     if (at && claims >= at) {
         check_refused(row, process, &before, status);
-        status = call(row, 0, &more);
+        status = call_row(row, 0, &more);
     }
     if (CHECK_OK(status)) {
         if (!at)

@@ -31,9 +31,12 @@ struct refusal_row {
 /* Where calls put what they make: REFUSE_MARK before each. */
 extern HANDLE refuse_made;
 
+/* For `undo`. */
+void refuse_close_made(void);
+void refuse_undo_nothing(void);
 /* Each claim, or, where there are many and the run is not `long`, the first, the last, and some
  * between. */
 void refuse_each(const struct refusal_row *rows, unsigned count);
-/* The same for a function of ring 3, which must make up for what is refused, with each argument below
- * `end`; with `end` itself it claims nothing. */
+/* Each claim of a function of ring 3, which must make up for what is refused, for each argument
+ * below `end`; with `end` itself it claims nothing. */
 void refuse_ring3(void (*function)(uint64_t), uint64_t end);

@@ -42,8 +42,6 @@ NTSTATUS NtDeviceIoControlFile(HANDLE, HANDLE, PVOID, PVOID, PIO_STATUS_BLOCK, U
                                PVOID, ULONG);
 VOID IofCompleteRequest(PIRP, CHAR);
 
-static void close_made(void) { CHECK_OK(NtClose(refuse_made)); }
-
 /* --- Memory: NULL is the refusal. --- */
 
 static PVOID memory;
@@ -141,7 +139,7 @@ static NTSTATUS create_named(UNICODE_STRING *name, PDEVICE_OBJECT *device)
     return IoCreateDevice(&driver, 16, name, 0x22, 0, FALSE, device);
 }
 
-static void make_first(void)
+static void make_device(void)
 {
     driver = (DRIVER_OBJECT){ .DriverUnload = NULL };
     for (unsigned i = 0; i < ARRAY_SIZE(driver.MajorFunction); i++)
@@ -151,7 +149,7 @@ static void make_first(void)
     opened = closed = 0;
 }
 
-static void delete_first(void)
+static void delete_device(void)
 {
     IoDeleteDevice(first);
     CHECK(driver.DeviceObject == NULL);
@@ -166,7 +164,7 @@ static NTSTATUS open_named(UNICODE_STRING *name, HANDLE *handle)
 }
 
 /* It can be opened, and its driver is told of the end. */
-static void use_first(void)
+static void use_device(void)
 {
     HANDLE handle = NULL;
     const uint32_t before = closed;
@@ -197,17 +195,17 @@ static HANDLE file;
 
 static void make_opened(void)
 {
-    make_first();
+    make_device();
     CHECK_OK(open_named(&first_name, &file));
 }
 
 static void close_opened(void)
 {
     CHECK_OK(NtClose(file));
-    delete_first();
+    delete_device();
 }
 
-static NTSTATUS control(void)
+static NTSTATUS control_buffered(void)
 {
     IO_STATUS_BLOCK block;
     char in[16] = "", out[32];
@@ -222,10 +220,8 @@ static NTSTATUS control_directly(void)
                                  out, sizeof out);
 }
 
-static void nothing(void) {}
-
-#define FIRST .make = make_first, .unmake = delete_first, .use = use_first
-#define OPENED .make = make_opened, .unmake = close_opened, .use = use_first
+#define FIRST .make = make_device, .unmake = delete_device, .use = use_device
+#define OPENED .make = make_opened, .unmake = close_opened, .use = use_device
 static const struct refusal_row devices[] = {
     { "IoCreateDevice", create_second, delete_second, .least = 2, WANT, FIRST,
       .others = { { create_first_again, STATUS_OBJECT_NAME_COLLISION },
@@ -233,14 +229,16 @@ static const struct refusal_row devices[] = {
     { "IoCreateSymbolicLink", create_link, delete_link, .least = 3, WANT, FIRST,
       .others = { { create_link, STATUS_OBJECT_NAME_COLLISION },
                   { link_taken, STATUS_OBJECT_NAME_COLLISION } } },
-    { "NtCreateFile", open_inside, close_made, .least = 6, WANT, FIRST,
+    { "NtCreateFile", open_inside, refuse_close_made, .least = 6, WANT, FIRST,
       .others = { { open_absent, STATUS_OBJECT_NAME_NOT_FOUND } } },
-    { "NtDeviceIoControlFile", control, nothing, .least = 2, WANT, OPENED },
-    { "NtDeviceIoControlFile, direct", control_directly, nothing, .least = 3, WANT, OPENED },
+    { "NtDeviceIoControlFile", control_buffered, refuse_undo_nothing, .least = 2, WANT, OPENED },
+    { "NtDeviceIoControlFile, direct", control_directly, refuse_undo_nothing, .least = 3, WANT,
+      OPENED },
 };
 
 TEST(driver_refused, devices,
-     "whatever a device, a link or a file lacks, it is refused, keeps nothing, and a device that "
+     "whatever a device, a link or a file lacks, it is refused, keeps nothing, and a "
+     "device that "
      "was there can be opened")
 {
     refuse_each(devices, ARRAY_SIZE(devices));
@@ -285,12 +283,12 @@ static NTAPI BOOLEAN ignore_nmi(PVOID context, BOOLEAN handled)
 static void make_noticed(void) { CHECK_OK(PsSetCreateThreadNotifyRoutine(ROUTINE(notice))); }
 static void unmake_noticed(void) { CHECK_OK(PsRemoveCreateThreadNotifyRoutine(ROUTINE(notice))); }
 
-static void run_nothing(void *unused) { (void)unused; }
+static void end_at_once(void *unused) { (void)unused; }
 
 static void use_noticed(void)
 {
     const uint32_t before = __atomic_load_n(&notices, __ATOMIC_RELAXED);
-    struct thread *thread = thread_create("noticed", run_nothing, NULL, cpu_all());
+    struct thread *thread = thread_create("noticed", end_at_once, NULL, cpu_all());
     if (!CHECK(thread != NULL))
         return;
     sched_wait(&thread->object, SCHED_FOREVER, Executive);
@@ -350,7 +348,7 @@ static const struct refusal_row routines[] = {
       .may = { STATUS_INVALID_PARAMETER }, NOTICED,
       .others = { { notify_process, STATUS_INVALID_PARAMETER } } },
     { "KeRegisterNmiCallback", call_at_nmi, call_no_more, .least = 1, WANT, NOTICED },
-    { "ZwOpenSection", open_section, close_made, .least = 2, WANT },
+    { "ZwOpenSection", open_section, refuse_close_made, .least = 2, WANT },
     { "ZwMapViewOfSection", map_section, unmap_section, .least = 1,
       .may = { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES }, .in_process = true,
       .make = make_section, .unmake = close_section },

@@ -18,8 +18,6 @@
         sizeof text - sizeof(WCHAR), sizeof text, (WCHAR *)(text)                                  \
     }
 
-static void close_made(void) { CHECK_OK(NtClose(refuse_made)); }
-
 /* --- What threads wait for. --- */
 
 static UNICODE_STRING first_name = NAME(u"refused first"), second_name = NAME(u"refused second");
@@ -27,15 +25,15 @@ static OBJECT_ATTRIBUTES first = { .Length = sizeof first, .ObjectName = &first_
 static OBJECT_ATTRIBUTES second = { .Length = sizeof second, .ObjectName = &second_name };
 static HANDLE first_event;
 
-static void make_first(void)
+static void make_old_event(void)
 {
     CHECK_OK(NtCreateEvent(&first_event, EVENT_ALL_ACCESS, &first, NotificationEvent, TRUE));
 }
 
-static void close_first(void) { CHECK_OK(NtClose(first_event)); }
+static void close_old_event(void) { CHECK_OK(NtClose(first_event)); }
 
 /* It has its name, its state and its one handle. */
-static void use_first(void)
+static void use_old_event(void)
 {
     LARGE_INTEGER at_once = { .QuadPart = 0 };
     HANDLE handle = NULL;
@@ -80,7 +78,7 @@ static NTSTATUS make_mutant(void)
 static void close_mutant(void)
 {
     CHECK_OK(NtReleaseMutant(refuse_made, NULL));
-    close_made();
+    refuse_close_made();
 }
 
 static NTSTATUS make_timer(void)
@@ -104,36 +102,35 @@ static NTSTATUS copy_and_close(void)
     return status;
 }
 
-static void nothing(void) {}
-
 static NTSTATUS copy_none(void)
 {
     return NtDuplicateObject(NtCurrentProcess(), NULL, NtCurrentProcess(), &refuse_made, 0, 0, 0);
 }
 
-#define OF_EVENTS .make = make_first, .unmake = close_first, .use = use_first
+#define OF_EVENTS .make = make_old_event, .unmake = close_old_event, .use = use_old_event
 #define WANT                                                                                       \
     {                                                                                              \
         STATUS_INSUFFICIENT_RESOURCES                                                              \
     }
 static const struct refusal_row objects[] = {
-    { "NtCreateEvent", make_event, close_made, WANT, .least = 2, OF_EVENTS,
+    { "NtCreateEvent", make_event, refuse_close_made, WANT, .least = 2, OF_EVENTS,
       .others = { { event_again, STATUS_OBJECT_NAME_COLLISION },
                   { event_as_semaphore, STATUS_OBJECT_TYPE_MISMATCH } } },
-    { "NtCreateSemaphore", make_semaphore, close_made, WANT, .least = 2, OF_EVENTS,
+    { "NtCreateSemaphore", make_semaphore, refuse_close_made, WANT, .least = 2, OF_EVENTS,
       .others = { { semaphore_of_none, STATUS_INVALID_PARAMETER } } },
     { "NtCreateMutant", make_mutant, close_mutant, WANT, .least = 2, OF_EVENTS },
-    { "NtCreateTimer", make_timer, close_made, WANT, .least = 2, OF_EVENTS },
-    { "NtCreateEvent of a process", make_event, close_made, WANT, .least = 2, .in_process = true,
-      OF_EVENTS },
-    { "NtDuplicateObject", copy_handle, close_made, WANT, .least = 1, .in_process = true, OF_EVENTS,
-      .others = { { copy_none, STATUS_INVALID_HANDLE } } },
-    { "NtDuplicateObject, source closed", copy_and_close, nothing, WANT, .least = 1,
+    { "NtCreateTimer", make_timer, refuse_close_made, WANT, .least = 2, OF_EVENTS },
+    { "NtCreateEvent of a process", make_event, refuse_close_made, WANT, .least = 2,
+      .in_process = true, OF_EVENTS },
+    { "NtDuplicateObject", copy_handle, refuse_close_made, WANT, .least = 1, .in_process = true,
+      OF_EVENTS, .others = { { copy_none, STATUS_INVALID_HANDLE } } },
+    { "NtDuplicateObject, source closed", copy_and_close, refuse_undo_nothing, WANT, .least = 1,
       .in_process = true, OF_EVENTS },
 };
 
 TEST(refused, objects,
-     "whatever an object or a handle lacks, it is refused, keeps nothing, and leaves the objects "
+     "whatever an object or a handle lacks, it is refused, keeps nothing, and leaves "
+     "the objects "
      "before it alone")
 {
     refuse_each(objects, ARRAY_SIZE(objects));
@@ -145,7 +142,7 @@ static struct thread *thread;
 static struct process *process;
 static uint32_t runs; /* atomic */
 
-static void count_run(void *unused)
+static void note_start(void *unused)
 {
     (void)unused;
     __atomic_fetch_add(&runs, 1, __ATOMIC_RELAXED);
@@ -155,11 +152,11 @@ static void forget_runs(void) { __atomic_store_n(&runs, 0, __ATOMIC_RELAXED); }
 
 static NTSTATUS make_thread(void)
 {
-    thread = thread_create_system("short", count_run, NULL, cpu_all());
+    thread = thread_create_system("short", note_start, NULL, cpu_all());
     return thread ? STATUS_SUCCESS : STATUS_NO_MEMORY;
 }
 
-static void end_thread(void)
+static void wait_for_thread(void)
 {
     CHECK_OK(sched_wait(&thread->object, SCHED_FOREVER, Executive));
     CHECK_EQ(__atomic_load_n(&runs, __ATOMIC_RELAXED), 1); /* that of the refused call none */
@@ -168,7 +165,7 @@ static void end_thread(void)
 
 NTSTATUS PsCreateSystemThread(PHANDLE, ULONG, PVOID, HANDLE, PVOID, PVOID, PVOID);
 
-static __attribute__((ms_abi)) void driver_run(void *unused) { count_run(unused); }
+static __attribute__((ms_abi)) void driver_run(void *unused) { note_start(unused); }
 
 static NTSTATUS make_driver_thread(void)
 {
@@ -180,7 +177,7 @@ static void end_driver_thread(void)
 {
     CHECK_OK(NtWaitForSingleObject(refuse_made, FALSE, NULL));
     CHECK_EQ(__atomic_load_n(&runs, __ATOMIC_RELAXED), 1);
-    close_made();
+    refuse_close_made();
 }
 
 static NTSTATUS make_user_thread(void)
@@ -198,7 +195,7 @@ static void end_user_thread(void)
     CHECK_OK(NtTerminateThread(refuse_made, STATUS_SUCCESS));
     CHECK_OK(sched_wait(object, SCHED_FOREVER, Executive));
     object_release(object);
-    close_made();
+    refuse_close_made();
 }
 
 static NTSTATUS make_process(void)
@@ -214,7 +211,8 @@ static void end_process(void) { object_release(&process->object); }
         STATUS_NO_MEMORY                                                                           \
     }
 static const struct refusal_row threads[] = {
-    { "thread_create_system", make_thread, end_thread, NO_MEMORY, .least = 2, .make = forget_runs },
+    { "thread_create_system", make_thread, wait_for_thread, NO_MEMORY, .least = 2,
+      .make = forget_runs },
     { "PsCreateSystemThread", make_driver_thread, end_driver_thread, WANT, .least = 4,
       .make = forget_runs },
     { "NtCreateThreadEx",
@@ -227,7 +225,8 @@ static const struct refusal_row threads[] = {
 };
 
 TEST(refused, threads,
-     "whatever a thread or a process lacks, it is refused, does not run, and keeps nothing")
+     "whatever a thread or a process lacks, it is refused, does not run, and keeps "
+     "nothing")
 {
     refuse_each(threads, ARRAY_SIZE(threads));
 }
@@ -239,14 +238,14 @@ TEST(refused, threads,
 static PVOID base;
 static SIZE_T size;
 
-static NTSTATUS allocate(ULONG type)
+static NTSTATUS allocate_at(ULONG type)
 {
     base = (PVOID)AT;
     size = SIZE;
     return NtAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size, type, PAGE_READWRITE);
 }
 
-static NTSTATUS reserve_and_commit(void) { return allocate(MEM_RESERVE | MEM_COMMIT); }
+static NTSTATUS reserve_and_commit(void) { return allocate_at(MEM_RESERVE | MEM_COMMIT); }
 
 static void free_all(void)
 {
@@ -254,12 +253,12 @@ static void free_all(void)
     CHECK_OK(NtFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_RELEASE));
 }
 
-static NTSTATUS allocate_there(void) { return allocate(MEM_RESERVE); }
+static NTSTATUS allocate_there(void) { return allocate_at(MEM_RESERVE); }
 
-static void reserve(void) { CHECK_OK(allocate(MEM_RESERVE)); }
-static NTSTATUS commit(void) { return allocate(MEM_COMMIT); }
+static void reserve(void) { CHECK_OK(allocate_at(MEM_RESERVE)); }
+static NTSTATUS commit(void) { return allocate_at(MEM_COMMIT); }
 
-static void decommit(void)
+static void decommit_there(void)
 {
     size = SIZE;
     CHECK_OK(NtFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_DECOMMIT));
@@ -278,7 +277,7 @@ static void free_stack(void) { CHECK(memory_release(thread_current()->process, s
 static const struct refusal_row memory[] = {
     { "NtAllocateVirtualMemory", reserve_and_commit, free_all, NO_MEMORY, .least = 8,
       .in_process = true, .others = { { allocate_there, STATUS_CONFLICTING_ADDRESSES } } },
-    { "NtAllocateVirtualMemory of reserved memory", commit, decommit, NO_MEMORY, .least = 7,
+    { "NtAllocateVirtualMemory of reserved memory", commit, decommit_there, NO_MEMORY, .least = 7,
       .in_process = true, .make = reserve, .unmake = free_all },
     { "memory_stack", make_stack, free_stack, NO_MEMORY, .least = 3, .in_process = true },
 };
@@ -290,7 +289,7 @@ TEST(refused, memory,
 }
 
 TEST(refused, ring3,
-     "whatever a service called from ring 3 lacks, it says so, writes nothing, succeeds when called "
+     "whatever a service that ring 3 calls lacks, it says so, writes nothing, succeeds when called "
      "again, and the process leaves nothing")
 {
     refuse_ring3(user_claims, USER_CLAIMS);

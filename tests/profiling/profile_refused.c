@@ -14,8 +14,8 @@
 #include "tests/harness/step.h"
 #include "tests/harness/user.h"
 
-#define ITERATIONS 40000u /* of 10 instructions */
-#define INTERVAL 10000u
+#define ITERATIONS 8192u /* of 10 instructions */
+#define INTERVAL 4096u
 
 /* --- Profile objects. --- */
 
@@ -27,7 +27,7 @@ static HANDLE made_of_loop(ULONG *buffer, KPROFILE_SOURCE source)
     return profile_made((uint64_t)profile_loop_start, 64, 6, buffer, sizeof *buffer, source, 1);
 }
 
-static void make_first(void)
+static void start_old(void)
 {
     test_run_on(0);
     CHECK_OK(NtSetIntervalProfile(INTERVAL, SOURCE));
@@ -35,7 +35,7 @@ static void make_first(void)
     profile_start(first);
 }
 
-static void end_first(void)
+static void stop_old(void)
 {
     profile_stop(first);
     CHECK_OK(NtClose(first));
@@ -43,9 +43,9 @@ static void end_first(void)
     test_run_anywhere();
 }
 
-/* It samples as often as before: what is around the loop, and interrupts that are late, are far from
- * a quarter. */
-static void use_first(void)
+/* It samples as often as before: what is around the loop, and interrupts that are late, are far
+ * from a quarter. */
+static void use_old(void)
 {
     const ULONG wanted = ITERATIONS * 10 / INTERVAL;
     ULONG before = __atomic_load_n(&counts, __ATOMIC_RELAXED);
@@ -60,7 +60,7 @@ static NTSTATUS create_of(ULONG size, KPROFILE_SOURCE source)
                            &more_counts, size, source, 1);
 }
 
-static NTSTATUS create(void) { return create_of(sizeof more_counts, SOURCE); }
+static NTSTATUS create_second(void) { return create_of(sizeof more_counts, SOURCE); }
 static NTSTATUS create_without_buffer(void) { return create_of(0, SOURCE); }
 static NTSTATUS create_small(void) { return create_of(3, SOURCE); }
 
@@ -69,11 +69,9 @@ static NTSTATUS create_unknown(void)
     return create_of(sizeof more_counts, (KPROFILE_SOURCE)0x7fff);
 }
 
-static void close_made(void) { CHECK_OK(NtClose(refuse_made)); }
-
 static void make_stopped(KPROFILE_SOURCE source)
 {
-    make_first();
+    start_old();
     second = made_of_loop(&more_counts, source);
 }
 
@@ -83,7 +81,7 @@ static void make_stopped_time(void) { make_stopped(ProfileTime); }
 static void close_stopped(void)
 {
     CHECK_OK(NtClose(second));
-    end_first();
+    stop_old();
 }
 
 static NTSTATUS start_second(void) { return NtStartProfile(second); }
@@ -96,21 +94,23 @@ static NTSTATUS start_none(void) { return NtStartProfile(NULL); }
                 { start_first, STATUS_PROFILING_NOT_STOPPED },                                     \
                 { start_none, STATUS_INVALID_HANDLE } }
 static const struct refusal_row profiles[] = {
-    { "NtCreateProfile", create, close_made, .least = 2, .may = { STATUS_INSUFFICIENT_RESOURCES },
-      .make = make_first, .unmake = end_first, .use = use_first,
+    { "NtCreateProfile", create_second, refuse_close_made, .least = 2,
+      .may = { STATUS_INSUFFICIENT_RESOURCES }, .make = start_old, .unmake = stop_old,
+      .use = use_old,
       .others = { { create_without_buffer, STATUS_INVALID_PARAMETER_7 },
                   { create_small, STATUS_BUFFER_TOO_SMALL },
                   { create_unknown, STATUS_NOT_SUPPORTED } } },
     { "NtStartProfile by branches", start_second, stop_second, .least = 4,
       .may = { STATUS_PROFILING_AT_LIMIT, STATUS_INSUFFICIENT_RESOURCES, STATUS_DEVICE_BUSY },
-      .make = make_stopped_branches, .unmake = close_stopped, .use = use_first, OTHERS_OF_START },
+      .make = make_stopped_branches, .unmake = close_stopped, .use = use_old, OTHERS_OF_START },
     { "NtStartProfile by time", start_second, stop_second, .least = 2,
       .may = { STATUS_INSUFFICIENT_RESOURCES, STATUS_PROFILING_AT_LIMIT },
-      .make = make_stopped_time, .unmake = close_stopped, .use = use_first, OTHERS_OF_START },
+      .make = make_stopped_time, .unmake = close_stopped, .use = use_old, OTHERS_OF_START },
 };
 
 TEST(profile_refused, objects,
-     "whatever a profile object lacks, it is refused, keeps nothing, and the first one samples on")
+     "whatever a profile object lacks, it is refused, keeps nothing, and the first one samples "
+     "on [slow]")
 {
     SKIP_WITHOUT_SOURCE();
     if (!hal_source_supported(ProfileBranchInstructions))
@@ -118,7 +118,7 @@ TEST(profile_refused, objects,
     refuse_each(profiles, ARRAY_SIZE(profiles));
 }
 
-/* --- Several grants: somebody has a counter of one processor, so that another one samples there. --- */
+/* --- Two grants: one counter is free on some processors, another one on the rest. --- */
 
 static HANDLE taken;
 
@@ -174,7 +174,7 @@ static void start_and_stop(void *unused)
 
 TEST(profile_refused, stop,
      "a sample at any moment of a stop is counted or not, and finds the buffer until sampling has "
-     "ended")
+     "ended [PO-75]")
 {
     const struct step_window window = { (const void *)(uint64_t)NtStopProfile, STEP_SWITCH,
                                         test_long() ? 0 : 3, NULL };
@@ -190,12 +190,12 @@ TEST(profile_refused, stop,
 
 /* --- Thread profiling. --- */
 
-static NTSTATUS enable(void) { return user_profile(true, 1); }
+static NTSTATUS enable_self(void) { return user_profile(true, 1); }
 static NTSTATUS enable_all(void) { return user_profile(true, 0xffff); }
 static NTSTATUS enable_wrongly(void) { return user_profile(true, 0x10000); }
-static void disable(void) { CHECK_OK(user_profile(false, 0)); }
+static void disable_self(void) { CHECK_OK(user_profile(false, 0)); }
 
-static void configure(void)
+static void configure_counter(void)
 {
     unsigned ctr;
     counting_start(PMU_INSTRUCTIONS, PMU_KERNEL | PMU_USER, &ctr);
@@ -232,10 +232,10 @@ static NTSTATUS count_bad_type(void) { return count_sources(SOURCE, MaxHardwareC
 static void count_no_more(void) { CHECK_OK(counter_driver_set(NULL, 0)); }
 
 static const struct refusal_row threads[] = {
-    { "thread profiling", enable, disable, .least = 2,
+    { "thread profiling", enable_self, disable_self, .least = 2,
       .may = { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES }, .in_process = true,
-      .make = configure, .unmake = configure_none, .use = use_counts,
-      .others = { { enable, STATUS_WMI_ALREADY_ENABLED },
+      .make = configure_counter, .unmake = configure_none, .use = use_counts,
+      .others = { { enable_self, STATUS_WMI_ALREADY_ENABLED },
                   { enable_all, STATUS_WMI_ALREADY_ENABLED },
                   { enable_wrongly, STATUS_INVALID_PARAMETER } } },
     { "ring 3's counters", count_for_ring3, count_no_more, .least = 1,

@@ -14,22 +14,22 @@ NTSTATUS ZwTraceEvent(HANDLE, ULONG, ULONG, PVOID);
 static uint32_t runs; /* atomic */
 static struct session session;
 
-static NTSTATUS event(HANDLE *made)
+static NTSTATUS new_event(HANDLE *made)
 {
     return ZwCreateEvent(made, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE);
 }
 
-static NTSTATUS semaphore(HANDLE *made)
+static NTSTATUS new_semaphore(HANDLE *made)
 {
     return ZwCreateSemaphore(made, SEMAPHORE_ALL_ACCESS, NULL, 0, 1);
 }
 
-static NTSTATUS mutant(HANDLE *made)
+static NTSTATUS new_mutant(HANDLE *made)
 {
     return ZwCreateMutant(made, MUTANT_ALL_ACCESS, NULL, FALSE);
 }
 
-static NTSTATUS timer(HANDLE *made)
+static NTSTATUS new_timer(HANDLE *made)
 {
     return ZwCreateTimer(made, TIMER_ALL_ACCESS, NULL, 0); /* NotificationTimer */
 }
@@ -40,9 +40,9 @@ static NTSTATUS duplicate(HANDLE *made)
                              THREAD_ALL_ACCESS, 0, 0);
 }
 
-static void close_made(HANDLE made) { CHECK_OK(ZwClose(made)); }
+static void close_new(HANDLE made) { CHECK_OK(ZwClose(made)); }
 
-static DWORD WINAPI count_run(LPVOID unused)
+static DWORD WINAPI note_begin(LPVOID unused)
 {
     (void)unused;
     __atomic_fetch_add(&runs, 1, __ATOMIC_RELAXED);
@@ -52,14 +52,14 @@ static DWORD WINAPI count_run(LPVOID unused)
 static NTSTATUS thread(HANDLE *made)
 {
     return ZwCreateThreadEx(made, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
-                            (PVOID)(uint64_t)count_run, NULL, 0, 0, 0, 0, NULL);
+                            (PVOID)(uint64_t)note_begin, NULL, 0, 0, 0, 0, NULL);
 }
 
-static void end_thread(HANDLE made)
+static void wait_for_end(HANDLE made)
 {
     CHECK_OK(ZwWaitForSingleObject(made, FALSE, NULL));
     CHECK_EQ(__atomic_load_n(&runs, __ATOMIC_RELAXED), 1); /* none that was refused */
-    close_made(made);
+    close_new(made);
 }
 
 static NTSTATUS memory(HANDLE *made)
@@ -78,7 +78,7 @@ static void free_memory(HANDLE made) { ring3_free(made); }
 /* A page that all processes share becomes the process's own. */
 static NTSTATUS own_page(HANDLE *made)
 {
-    PVOID base = (PVOID)((uint64_t)count_run & ~(uint64_t)(RING3_PAGE - 1));
+    PVOID base = (PVOID)((uint64_t)note_begin & ~(uint64_t)(RING3_PAGE - 1));
     SIZE_T size = RING3_PAGE;
     ULONG old;
     NTSTATUS status =
@@ -99,12 +99,12 @@ static NTSTATUS image(HANDLE *made)
     return status;
 }
 
-static void nothing(HANDLE made) { (void)made; }
+static void keep_it(HANDLE made) { (void)made; }
 
 static NTSTATUS call_queue(HANDLE *made)
 {
     (void)made;
-    return ZwQueueApcThread(NtCurrentThread(), (PVOID)(uint64_t)nothing, NULL, NULL, NULL);
+    return ZwQueueApcThread(NtCurrentThread(), (PVOID)(uint64_t)keep_it, NULL, NULL, NULL);
 }
 
 static void call_queued(HANDLE made)
@@ -116,7 +116,7 @@ static void call_queued(HANDLE made)
 static NTSTATUS profile(HANDLE *made)
 {
     static ULONG counts[4];
-    return ZwCreateProfile(made, NtCurrentProcess(), (PVOID)(uint64_t)count_run, 16, 2, counts,
+    return ZwCreateProfile(made, NtCurrentProcess(), (PVOID)(uint64_t)note_begin, 16, 2, counts,
                            sizeof counts, ProfileTime, 1);
 }
 
@@ -125,10 +125,10 @@ static void run_profile(HANDLE made)
     if (!NT_SUCCESS(ZwStartProfile(made)))
         CHECK_OK(ZwStartProfile(made));
     CHECK_OK(ZwStopProfile(made));
-    close_made(made);
+    close_new(made);
 }
 
-static NTSTATUS start_session(HANDLE *made)
+static NTSTATUS begin_session(HANDLE *made)
 {
     struct session_info d;
     session_describe(&d, SESSION_NAME);
@@ -168,31 +168,31 @@ static void use_session(HANDLE made)
     session_close(&session);
 }
 
-static NTSTATUS enable(HANDLE *made)
+static NTSTATUS enable_once(HANDLE *made)
 {
     return RtlEnableThreadProfiling(NtCurrentThread(), 1, 0, made);
 }
 
-static void disable(HANDLE made) { ring3_disable(made); }
+static void enable_no_more(HANDLE made) { ring3_disable(made); }
 
 static const struct action {
     NTSTATUS (*call)(HANDLE *made);
     void (*undo)(HANDLE made);
     NTSTATUS may[2];
 } actions[USER_CLAIMS] = {
-    { event, close_made, { STATUS_INSUFFICIENT_RESOURCES } },
-    { semaphore, close_made, { STATUS_INSUFFICIENT_RESOURCES } },
-    { mutant, close_made, { STATUS_INSUFFICIENT_RESOURCES } },
-    { timer, close_made, { STATUS_INSUFFICIENT_RESOURCES } },
-    { duplicate, close_made, { STATUS_INSUFFICIENT_RESOURCES } },
-    { thread, end_thread, { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES } },
+    { new_event, close_new, { STATUS_INSUFFICIENT_RESOURCES } },
+    { new_semaphore, close_new, { STATUS_INSUFFICIENT_RESOURCES } },
+    { new_mutant, close_new, { STATUS_INSUFFICIENT_RESOURCES } },
+    { new_timer, close_new, { STATUS_INSUFFICIENT_RESOURCES } },
+    { duplicate, close_new, { STATUS_INSUFFICIENT_RESOURCES } },
+    { thread, wait_for_end, { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES } },
     { memory, free_memory, { STATUS_NO_MEMORY } },
-    { own_page, nothing, { STATUS_NO_MEMORY } },
-    { image, nothing, { STATUS_NO_MEMORY } },
+    { own_page, keep_it, { STATUS_NO_MEMORY } },
+    { image, keep_it, { STATUS_NO_MEMORY } },
     { call_queue, call_queued, { STATUS_NO_MEMORY } },
     { profile, run_profile, { STATUS_INSUFFICIENT_RESOURCES } },
-    { start_session, use_session, { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES } },
-    { enable, disable, { STATUS_NO_MEMORY } },
+    { begin_session, use_session, { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES } },
+    { enable_once, enable_no_more, { STATUS_NO_MEMORY } },
 };
 
 void user_claims(uint64_t which)
