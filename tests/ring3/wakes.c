@@ -4,9 +4,9 @@
 #include "tests/ring3/helpers.h"
 
 #define TRAP_FLAG 0x100
-#define LATE_MS 20   /* when the second call comes by itself */
-#define LOST_MS 500  /* for a wait that nobody ends */
-#define YIELDS 3u    /* until the other thread has done it, or waits */
+#define LATE_MS 20  /* when the second call comes by itself */
+#define LOST_MS 500 /* for a wait that nobody ends */
+#define YIELDS 3u   /* until the other thread has done it, or waits */
 
 static SRWLOCK lock;
 static CONDITION_VARIABLE variable;
@@ -17,15 +17,13 @@ static uint64_t flag; /* what is waited for */
 
 static const struct pair {
     const char *name;
-    void (*before)(void); /* by the second thread, before the first one's call */
+    void (*before)(void); /* by the second thread, before the first one's call; or NULL */
     bool (*first)(void);  /* false: a wake was lost */
     void (*second)(void);
-} *pair;
+} * pair;
 static uint64_t go, done, ready; /* atomic */
 static unsigned wanted, at;      /* instructions */
 static bool stepping, came;
-
-static void nothing(void) {}
 
 static LONG on_step(PEXCEPTION_POINTERS e)
 {
@@ -47,7 +45,8 @@ static DWORD other_thread(PVOID unused)
 {
     DWORD begun = GetTickCount();
     (void)unused;
-    pair->before();
+    if (pair->before)
+        pair->before();
     __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE) && GetTickCount() - begun < LATE_MS)
         SwitchToThread();
@@ -87,12 +86,24 @@ static void leave_shared(void) { ReleaseSRWLockShared(&lock); }
 static void share_lock(void) { AcquireSRWLockShared(&lock); }
 static void pass_lock(void) { take_lock(), leave_lock(); }
 static void pass_shared(void) { share_lock(), leave_shared(); }
-static bool passes_lock(void) { pass_lock(); return true; }
-static bool passes_shared(void) { pass_shared(); return true; }
+static bool passes_lock(void)
+{
+    pass_lock();
+    return true;
+}
+static bool passes_shared(void)
+{
+    pass_shared();
+    return true;
+}
 static void take_section(void) { EnterCriticalSection(&section); }
 static void leave_section(void) { LeaveCriticalSection(&section); }
 static void pass_section(void) { take_section(), leave_section(); }
-static bool passes_section(void) { pass_section(); return true; }
+static bool passes_section(void)
+{
+    pass_section();
+    return true;
+}
 
 /* --- Waits. --- */
 
@@ -176,15 +187,15 @@ static const struct pair pairs[] = {
     { "acquire, release", take_lock, passes_lock, leave_lock },
     { "acquire, release shared", share_lock, passes_lock, leave_shared },
     { "share, release", take_lock, passes_shared, leave_lock },
-    { "pass, pass", nothing, passes_lock, pass_lock },
-    { "share, pass", nothing, passes_shared, pass_lock },
-    { "pass, share", nothing, passes_lock, pass_shared },
+    { "pass, pass", NULL, passes_lock, pass_lock },
+    { "share, pass", NULL, passes_shared, pass_lock },
+    { "pass, share", NULL, passes_lock, pass_shared },
     { "enter, leave", take_section, passes_section, leave_section },
-    { "pass section, pass section", nothing, passes_section, pass_section },
-    { "sleep, wake", nothing, sleep_alone, wake_one },
-    { "sleep shared, wake", nothing, sleep_shared, wake_one },
-    { "sleep in section, wake all", nothing, sleep_section, wake_all },
-    { "wait for a word, write it", nothing, wait_for_word, write_word },
+    { "pass section, pass section", NULL, passes_section, pass_section },
+    { "sleep, wake", NULL, sleep_alone, wake_one },
+    { "sleep shared, wake", NULL, sleep_shared, wake_one },
+    { "sleep in section, wake all", NULL, sleep_section, wake_all },
+    { "wait for a word, write it", NULL, wait_for_word, write_word },
     { "begin once, complete", begin_once, finds_it_done, complete_once },
 };
 

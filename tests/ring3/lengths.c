@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* Services that take or answer a structure: every length but its own, and every byte of the answer.
+ * Structures that say their own size: each size against each length that is given. */
+#include "tests/ring3/etw.h"
+
+#define MOST 256u /* bytes of a structure */
+#define NONE 0x80000000u
+#define ME NtCurrentThread()
+#define US NtCurrentProcess()
+/* That mingw-w64 does not name. */
+#define CYCLES 23
+#define GROUP_INFORMATION 30
+
+NTSTATUS ZwQueryTimer(HANDLE, ULONG, PVOID, ULONG, PULONG);
+NTSTATUS ZwQueryInformationProcess(HANDLE, ULONG, PVOID, ULONG, PULONG);
+NTSTATUS ZwQueryVirtualMemory(HANDLE, PVOID, ULONG, PVOID, SIZE_T, PSIZE_T);
+NTSTATUS ZwTraceEvent(HANDLE, ULONG, ULONG, PVOID);
+
+static HANDLE an_event, a_semaphore, a_mutant, a_timer;
+static struct session session;
+static THREAD_PERFORMANCE_DATA block;
+static uint8_t *end; /* of memory: no byte follows */
+
+/* --- Queries. --- */
+
+#define QUERY(name, ...)                                                                           \
+    static NTSTATUS name(PVOID to, ULONG length, PULONG n) { return __VA_ARGS__; }
+
+QUERY(thread_basic, ZwQueryInformationThread(ME, ThreadBasicInformation, to, length, n))
+QUERY(thread_times, ZwQueryInformationThread(ME, ThreadTimes, to, length, n))
+QUERY(thread_cycles, ZwQueryInformationThread(ME, (THREADINFOCLASS)CYCLES, to, length, n))
+QUERY(thread_group, ZwQueryInformationThread(ME, (THREADINFOCLASS)GROUP_INFORMATION, to, length, n))
+QUERY(thread_profiled, ZwQueryInformationThread(ME, ThreadCounterProfiling, to, length, n))
+QUERY(process_basic, ZwQueryInformationProcess(US, 0, to, length, n))
+QUERY(process_times, ZwQueryInformationProcess(US, 4, to, length, n))
+QUERY(process_cycles, ZwQueryInformationProcess(US, 38, to, length, n))
+QUERY(event_basic, ZwQueryEvent(an_event, EventBasicInformation, to, length, n))
+QUERY(semaphore_basic, ZwQuerySemaphore(a_semaphore, SemaphoreBasicInformation, to, length, n))
+QUERY(mutant_basic, ZwQueryMutant(a_mutant, MutantBasicInformation, to, length, n))
+QUERY(mutant_owner, ZwQueryMutant(a_mutant, MutantOwnerInformation, to, length, n))
+QUERY(timer_basic, ZwQueryTimer(a_timer, 0, to, length, n))
+QUERY(memory_usage, ZwQuerySystemInformation(SystemMemoryUsageInformation, to, length, n))
+QUERY(most_counters, ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, to, length, n))
+
+static NTSTATUS memory_basic(PVOID to, ULONG length, PULONG n)
+{
+    SIZE_T size = *n;
+    NTSTATUS status = ZwQueryVirtualMemory(US, &block, 0, to, length, &size);
+    *n = (ULONG)size;
+    return status;
+}
+
+/* What so many first bytes say is asked for. */
+static NTSTATUS ask_class(ULONG sub_class, ULONG first, PVOID to, ULONG length, PULONG n)
+{
+    const struct {
+        ULONG sub_class, spare;
+        TRACEHANDLE trace;
+    } head = { sub_class, 0, session.trace };
+    memcpy(to, &head, length < first ? length : first);
+    return ZwQuerySystemInformation(SystemPerformanceTraceInformation, to, length, n);
+}
+
+QUERY(group_mask, ask_class(EventTraceGroupMaskInformation, 16, to, length, n))
+QUERY(time_profile, ask_class(EventTraceTimeProfileInformation, 4, to, length, n))
+
+static const struct query {
+    const char *name;
+    NTSTATUS (*ask)(PVOID to, ULONG length, PULONG n);
+    ULONG size;
+    bool longer;       /* is taken too */
+    ULONG from, until; /* no field: 0 */
+} queries[] = {
+    { "thread basic", thread_basic, sizeof(THREAD_BASIC_INFORMATION), false, 4, 8 },
+    { "thread times", thread_times, sizeof(KERNEL_USER_TIMES), false, 0, 0 },
+    { "thread cycles", thread_cycles, 16, false, 0, 0 },
+    { "thread group", thread_group, sizeof(GROUP_AFFINITY), false, 10, 16 },
+    { "thread profiled", thread_profiled, 1, false, 0, 0 },
+    { "process basic", process_basic, 0x30, false, 4, 8 },
+    { "process times", process_times, sizeof(KERNEL_USER_TIMES), false, 0, 0 },
+    { "process cycles", process_cycles, 16, false, 0, 0 },
+    { "event", event_basic, sizeof(EVENT_BASIC_INFORMATION), false, 0, 0 },
+    { "semaphore", semaphore_basic, sizeof(SEMAPHORE_BASIC_INFORMATION), false, 0, 0 },
+    { "mutant", mutant_basic, sizeof(MUTANT_BASIC_INFORMATION), false, 6, 8 },
+    { "mutant's owner", mutant_owner, 16, false, 0, 0 },
+    { "timer", timer_basic, 16, false, 9, 16 },
+    { "memory usage", memory_usage, 0x38, false, 0, 0 },
+    { "most counters", most_counters, 4, true, 0, 0 },
+    { "memory basic", memory_basic, sizeof(MEMORY_BASIC_INFORMATION), true, 44, 48 },
+    { "group mask", group_mask, sizeof(EVENT_TRACE_GROUPMASK_INFORMATION), false, 4, 8 },
+    { "time profile", time_profile, 8, false, 0, 0 },
+};
+
+static const uint8_t fills[] = { 0x5a, 0xa5 };
+
+/* Bytes of the structure that are what they were, and of what is no field that are not 0. */
+static void check_answer(const struct query *q, uint8_t answers[2][MOST])
+{
+    unsigned kept = 0, left = 0;
+    for (ULONG i = 0; i < q->size; i++)
+        if (i >= q->from && i < q->until)
+            left += answers[0][i] || answers[1][i];
+        else
+            kept += answers[0][i] == fills[0] && answers[1][i] == fills[1];
+    if (!CHECK_EQ(kept, 0) || !CHECK_EQ(left, 0))
+        test_note("%s: %u bytes are not written, %u are something", q->name, kept, left);
+}
+
+static bool refused_lengths(const struct query *q)
+{
+    const ULONG lengths[] = { 0, 1, q->size - 1, q->size + 1, 0x7fffffff, 0xffffffff };
+    bool ok = true;
+    for (unsigned i = 0; i < ARRAYSIZE(lengths); i++) {
+        ULONG n = NONE;
+        uint8_t *to = end - MOST;
+        bool right = lengths[i] == q->size || (q->longer && lengths[i] > q->size);
+        memset(to, FILL, MOST);
+        ok &= CHECK_STATUS(q->ask(to, lengths[i], &n),
+                           right ? STATUS_SUCCESS : STATUS_INFO_LENGTH_MISMATCH);
+        ok &= right || n == NONE || n == 0 || n == q->size;
+        ok &= CHECK(ring3_all(to + q->size, MOST - q->size, FILL));
+    }
+    return ok;
+}
+
+static void check_query(const struct query *q)
+{
+    uint8_t answers[2][MOST];
+    bool ok = refused_lengths(q);
+    for (unsigned i = 0; i < 2; i++) {
+        ULONG n = NONE;
+        uint8_t *to = end - q->size; /* no byte more is there */
+        memset(end - MOST, fills[i], MOST);
+        ok &= CHECK_OK(q->ask(to, q->size, &n));
+        ok &= CHECK_EQ(n, q->size);
+        ok &= CHECK(ring3_all(end - MOST, MOST - q->size, fills[i]));
+        memcpy(answers[i], to, q->size);
+    }
+    if (!ok)
+        test_note("%s", q->name);
+    check_answer(q, answers);
+}
+
+static bool make_objects(void)
+{
+    end = ring3_pages(1);
+    a_timer = CreateWaitableTimerW(NULL, TRUE, NULL);
+    return CHECK(end && a_timer) && (end += RING3_PAGE) &&
+           CHECK_OK(ZwCreateEvent(&an_event, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE)) &&
+           CHECK_OK(ZwCreateSemaphore(&a_semaphore, SEMAPHORE_ALL_ACCESS, NULL, 1, 2)) &&
+           CHECK_OK(ZwCreateMutant(&a_mutant, MUTANT_ALL_ACCESS, NULL, TRUE)) &&
+           session_start(&session, 4, 16);
+}
+
+static void close_objects(void)
+{
+    session_stop(&session);
+    session_close(&session);
+    CHECK(CloseHandle(an_event) && CloseHandle(a_semaphore) && CloseHandle(a_timer) &&
+          CloseHandle(a_mutant));
+}
+
+TEST_USER(
+    lengths, answers,
+    "each query takes the length of its structure and writes all of it and nothing else; what "
+    "is no field is 0 [TP-92 TP-93 ET-35]")
+{
+    REQUIRE(make_objects());
+    for (const struct query *q = queries; q < queries + ARRAYSIZE(queries); q++)
+        check_query(q);
+    close_objects();
+}
+
+/* --- A structure that says its size, and the length that is given with it. --- */
+
+static struct session_info started;
+
+static NTSTATUS start_sized(ULONG given, ULONG says)
+{
+    session_describe(&started, "sized");
+    started.info.Wnode.BufferSize = says;
+    uint8_t *in = end - sizeof started.info;
+    memcpy(in, &started.info, sizeof started.info);
+    ULONG n = 0;
+    return ZwTraceControl(EtwStartLoggerCode, in, given, &started.info, sizeof started.info, &n);
+}
+
+static NTSTATUS start_says(ULONG given, ULONG says)
+{
+    const ULONG least = sizeof(WMI_LOGGER_INFORMATION);
+    return given < least || says < least ? STATUS_INFO_LENGTH_MISMATCH : STATUS_SUCCESS;
+}
+
+static void stop_sized(void)
+{
+    session_describe(&started, "sized");
+    CHECK_OK(session_control(EtwStopLoggerCode, &started));
+}
+
+#define EVENT_SIZE (sizeof(EVENT_TRACE_HEADER) + 40)
+
+static NTSTATUS send_sized(ULONG given, ULONG says)
+{
+    EVENT_TRACE_HEADER event = { .Size = (USHORT)says, .Flags = WNODE_FLAG_TRACED_GUID };
+    memset(end - EVENT_SIZE, 0, EVENT_SIZE);
+    memcpy(end - EVENT_SIZE, &event, sizeof event);
+    return ZwTraceEvent((HANDLE)session.trace, ETW_NT_FLAGS_TRACE_HEADER, given, end - EVENT_SIZE);
+}
+
+static NTSTATUS send_says(ULONG given, ULONG says)
+{
+    if (given < sizeof(EVENT_TRACE_HEADER) || given > 0xffff)
+        return STATUS_INVALID_PARAMETER;
+    if (given > EVENT_SIZE)
+        return STATUS_ACCESS_VIOLATION;
+    return given == says ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
+}
+
+static NTSTATUS read_sized(ULONG given, ULONG says)
+{
+    PERFORMANCE_DATA *data = (PERFORMANCE_DATA *)(void *)(end - sizeof *data);
+    ring3_data(data);
+    data->Size = (USHORT)says;
+    return given == sizeof *data ? ZwReadThreadProfilingData(&block, 0, data)
+                                 : RtlReadThreadProfilingData(&block, 0, data);
+}
+
+static NTSTATUS read_says(ULONG given, ULONG says)
+{
+    (void)given;
+    return says == sizeof(PERFORMANCE_DATA) ? STATUS_SUCCESS : STATUS_INVALID_BUFFER_SIZE;
+}
+
+static NTSTATUS create_sized(ULONG given, ULONG says)
+{
+    OBJECT_ATTRIBUTES a = { .Length = says };
+    HANDLE made = NULL;
+    (void)given;
+    NTSTATUS status = ZwCreateEvent(&made, EVENT_ALL_ACCESS, &a, NotificationEvent, FALSE);
+    return made ? ZwClose(made) : status;
+}
+
+static NTSTATUS create_says(ULONG given, ULONG says)
+{
+    (void)given;
+    return says == sizeof(OBJECT_ATTRIBUTES) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
+}
+
+static NTSTATUS set_thread(ULONG class, const void *info, ULONG size, ULONG given)
+{
+    memcpy(end - size, info, size);
+    return ZwSetInformationThread(ME, (THREADINFOCLASS) class, end - size, given);
+}
+
+#define SET(name, class, ...)                                                                      \
+    static NTSTATUS name(ULONG given, ULONG unused)                                                \
+    {                                                                                              \
+        (void)unused;                                                                              \
+        return set_thread(class, &(__VA_ARGS__), sizeof(__VA_ARGS__), given);                      \
+    }
+
+SET(set_priority, ThreadBasePriority, (LONG){ 0 })
+SET(set_affinity, ThreadAffinityMask, (KAFFINITY){ 1 })
+SET(set_group, GROUP_INFORMATION, (GROUP_AFFINITY){ .Mask = 1 })
+SET(set_profiling, ThreadCounterProfiling, (THREAD_PROFILING_INFORMATION){ 0, 0, FALSE, &block })
+
+static void profile_again(void) { CHECK_OK(ring3_set(0, 0, TRUE, &block)); }
+
+static NTSTATUS set_mask(ULONG given, ULONG unused)
+{
+    const EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation,
+                                                     session.trace,
+                                                     { { 0 } } };
+    (void)unused;
+    memcpy(end - sizeof info, &info, sizeof info);
+    return ZwSetSystemInformation(SystemPerformanceTraceInformation, end - sizeof info, given);
+}
+
+static const struct sized {
+    const char *name;
+    ULONG size, most; /* what the field can say; 0: there is none */
+    NTSTATUS (*call)(ULONG given, ULONG says);
+    NTSTATUS (*wanted)(ULONG given, ULONG says); /* NULL: it has one length */
+    void (*undo)(void);
+} structures[] = {
+    { "WMI_LOGGER_INFORMATION", sizeof(WMI_LOGGER_INFORMATION), ~0u, start_sized, start_says,
+      stop_sized },
+    { "EVENT_TRACE_HEADER", EVENT_SIZE, 0xffff, send_sized, send_says, NULL },
+    { "PERFORMANCE_DATA", sizeof(PERFORMANCE_DATA), 0xffff, read_sized, read_says, NULL },
+    { "OBJECT_ATTRIBUTES", sizeof(OBJECT_ATTRIBUTES), ~0u, create_sized, create_says, NULL },
+    { "THREAD_PROFILING_INFORMATION", sizeof(THREAD_PROFILING_INFORMATION), 0, set_profiling, NULL,
+      profile_again },
+    { "a priority", sizeof(LONG), 0, set_priority, NULL, NULL },
+    { "KAFFINITY", sizeof(KAFFINITY), 0, set_affinity, NULL, NULL },
+    { "GROUP_AFFINITY", sizeof(GROUP_AFFINITY), 0, set_group, NULL, NULL },
+    { "EVENT_TRACE_GROUPMASK_INFORMATION", sizeof(EVENT_TRACE_GROUPMASK_INFORMATION), 0, set_mask,
+      NULL, NULL },
+};
+
+static NTSTATUS wanted_of(const struct sized *s, ULONG given, ULONG says)
+{
+    if (s->wanted)
+        return s->wanted(given, says);
+    return given == s->size ? STATUS_SUCCESS : STATUS_INFO_LENGTH_MISMATCH;
+}
+
+static void check_sized(const struct sized *s)
+{
+    const ULONG sizes[] = { 0,           1,           s->size / 2, s->size - 1, s->size,
+                            s->size + 1, s->size + 8, 0xffff,      0xffffffff };
+    for (unsigned i = 0; i < ARRAYSIZE(sizes); i++)
+        for (unsigned j = 0; j < (s->most ? ARRAYSIZE(sizes) : 1); j++) {
+            ULONG given = sizes[i], says = sizes[j] & s->most;
+            NTSTATUS status = s->call(given, says);
+            if (!CHECK_STATUS(status, wanted_of(s, given, says)))
+                test_note("%s: %u bytes, which say %u", s->name, given, says);
+            if (NT_SUCCESS(status) && s->undo)
+                s->undo();
+        }
+}
+
+TEST_USER(lengths, sizes,
+          "a structure that says its size is taken if that is right and so many bytes are given; "
+          "each other pair has the status of its cause, and no event has bytes that were not given "
+          "[TP-86]")
+{
+    ULONG n = 0;
+    REQUIRE(make_objects());
+    CHECK_OK(ring3_set(0, 0, TRUE, &block));
+    for (const struct sized *s = structures; s < structures + ARRAYSIZE(structures); s++)
+        check_sized(s);
+    CHECK_OK(ring3_set(0, 0, FALSE, &block));
+    CHECK_OK(session_flush(&session));
+    CHECK_OK(session_read(&session, end - RING3_PAGE, RING3_PAGE, &n));
+    struct records all = records_of(end - RING3_PAGE, n);
+    for (ULONG size = EVENT_SIZE - 1; size <= EVENT_SIZE; size++) { /* both that are right */
+        struct record event = next_record(&all);
+        REQUIRE(event.header != NULL);
+        CHECK_EQ(trace_record_size(event.header), size);
+        CHECK(ring3_all(event.payload, event.size, 0));
+    }
+    CHECK(!next_record(&all).header);
+    close_objects();
+}
