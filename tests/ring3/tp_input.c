@@ -14,27 +14,6 @@ static const uint8_t read_only[512] __attribute__((aligned(16))) = { 1 };
 
 static PVOID pointer(uint64_t address) { return (PVOID)address; }
 
-TEST_USER(tp_input, set_length, "a set of any length but 24 bytes is refused [TP-86]")
-{
-    THREAD_PERFORMANCE_DATA block;
-    struct {
-        THREAD_PROFILING_INFORMATION info;
-        uint8_t more[40];
-    } buffer = { { 0, 0, TRUE, &block }, { 0 } };
-    for (ULONG length = 0; length <= sizeof buffer; length++)
-        if (length != INFO_SIZE)
-            CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, length),
-                         STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, 0xffffffff),
-                 STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, 0x80000018),
-                 STATUS_INFO_LENGTH_MISMATCH);
-    for (unsigned i = 0; i < RING3_BAD_ADDRESSES; i++)
-        CHECK_STATUS(ZwSetInformationThread(NULL, CLASS, pointer(ring3_bad_addresses[i]), 23),
-                     STATUS_INFO_LENGTH_MISMATCH);
-    CHECK(!ring3_profiled());
-}
-
 TEST_USER(tp_input, set_class, "the classes next to 32 are refused")
 {
     THREAD_PERFORMANCE_DATA block;
@@ -163,26 +142,6 @@ TEST_USER(tp_input, set_values,
     CHECK_STATUS(ring3_set(0, 0, FALSE, &other), STATUS_INVALID_PARAMETER);
     CHECK(ring3_profiled());
     CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
-}
-
-TEST_USER(tp_input, query_length, "a query of any length but 1 byte is refused [TP-92 TP-93]")
-{
-    uint8_t buffer[300];
-    ULONG returned = 1234;
-    memset(buffer, FILL, sizeof buffer);
-    for (ULONG length = 0; length <= sizeof buffer; length++)
-        if (length != 1)
-            CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, length, NULL),
-                         STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, 0x101, NULL),
-                 STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, 0xffffffff, NULL),
-                 STATUS_INFO_LENGTH_MISMATCH);
-    CHECK(ring3_all(buffer, sizeof buffer, FILL));
-    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, 1, &returned), STATUS_SUCCESS);
-    CHECK_EQ(returned, 1);
-    CHECK_EQ(buffer[0], FALSE);
-    CHECK(ring3_all(buffer + 1, sizeof buffer - 1, FILL));
 }
 
 TEST_USER(tp_input, query_pointers, "a query writes only to memory that the caller may write")
