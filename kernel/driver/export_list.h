@@ -158,13 +158,8 @@ ROUTINE(DISPATCH_LEVEL, IoAttachDeviceToDeviceStack, 0)
 /* Text. */
 ROUTINE(HIGH_LEVEL, RtlInitUnicodeString, 2)
 ROUTINE(PASSIVE_LEVEL, RtlEqualUnicodeString, 3)
-ROUTINE(HIGH_LEVEL, RtlInitAnsiString, 2)
 ROUTINE(DISPATCH_LEVEL, RtlCopyUnicodeString, 2)
 ROUTINE(DISPATCH_LEVEL, RtlAppendUnicodeStringToString, 2)
-ROUTINE(PASSIVE_LEVEL, RtlAnsiStringToUnicodeString, 3)
-ROUTINE(PASSIVE_LEVEL, RtlUnicodeStringToAnsiString, 3)
-ROUTINE(PASSIVE_LEVEL, RtlFreeUnicodeString, 1)
-ROUTINE(PASSIVE_LEVEL, RtlFreeAnsiString, 1)
 
 /* The end. */
 ROUTINE(HIGH_LEVEL, KeBugCheck, 1)

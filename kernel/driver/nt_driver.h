@@ -43,11 +43,6 @@ enum { METHOD_BUFFERED, METHOD_IN_DIRECT, METHOD_OUT_DIRECT, METHOD_NEITHER };
 
 typedef ULONG_PTR KSPIN_LOCK, *PKSPIN_LOCK;
 
-typedef struct _STRING {
-    USHORT Length, MaximumLength; /* bytes */
-    CHAR *Buffer;
-} ANSI_STRING, *PANSI_STRING;
-
 typedef struct _OSVERSIONINFOW {
     ULONG dwOSVersionInfoSize, dwMajorVersion, dwMinorVersion, dwBuildNumber, dwPlatformId;
     WCHAR szCSDVersion[128];

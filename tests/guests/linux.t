@@ -49,28 +49,31 @@ substr($large, 0x260, 4) = pack 'V', 300 << 20;
 my $giant = $bad;
 substr($giant, 0x260, 4) = pack 'V', 3300 << 20;
 my $short = substr $bad, 0, 0x300;
-run_is("PMU=intel-v4 LINUX=$dir/none", 2, qr/^tests\/tools\/run: LINUX='\S+' is not a file\n\z/,
-       'no file');
-run_is("PMU=intel-v4 LINUX=Makefile", 2,
-       qr/^tests\/tools\/run: LINUX='Makefile' is no Linux kernel \(bzImage\)\n\z/, 'no kernel');
-run_is('PMU=intel-v4 LINUX=' . file('old', $old), 77,
-       qr/^# payload: this Linux has no 64-bit entry\s*$/m, 'no 64-bit entry');
-run_is('PMU=intel-v4 LINUX=' . file('large', $large), 2,
-       qr/^tests\/tools\/run: LINUX and INITRD need more than MEMORY=256 MiB: at least 324\n\z/,
-    'larger than memory');
-run_is("PMU=intel-v4 LINUX=$linux INITRD=" . file('zip', "PK\3\4" . "\0" x 60), 2,
-       qr/^tests\/tools\/run: INITRD='\S+' is no cpio archive, nor compressed .*\n\z/,
-    'an initrd compressed in a way that Linux does not know');
 my $long = $bad;
 substr($long, 0x1f4, 4) = pack 'V', length($long) / 16 + 1;
-run_is("PMU=intel-v4 LINUX=" . file("cut$_", substr $long, 0, $_), 2,
-       qr/^tests\/tools\/run: LINUX='\S+' is cut off: it has $_ bytes, its header says more\n\z/,
-    "a kernel cut at $_ bytes") for 600, 2000, length $long;
 my $huge = file('huge', '070701');
 truncate $huge, 300 << 20;
-run_is("PMU=intel-v4 LINUX=$linux INITRD=$huge", 2,
-       qr/^tests\/tools\/run: LINUX and INITRD need more than MEMORY=256 MiB: at least 332\n\z/,
-    'an initrd larger than memory');
+# What tests/tools/run refuses: a word and its value, more words, what it says of it.
+for (['LINUX', "$dir/none", '', 'is not a file'],
+     ['LINUX', 'Makefile', '', 'is no Linux kernel \(bzImage\)'],
+     ['LINUX', file('gzip', "\x1f\x8b\x08" . "\0" x 2000), '', 'is no Linux kernel \(bzImage\)'],
+     ['LINUX', file('elf', "\x7fELF" . "\0" x 2000), '', 'is no Linux kernel \(bzImage\)'],
+     (map { ['LINUX', file("cut$_", substr $long, 0, $_), '',
+             "is cut off: it has $_ bytes, its header says more"] } 600, 2000, length $long),
+     ['INITRD', 'Makefile', "LINUX=$linux", 'is no cpio archive, nor .*'],
+     ['INITRD', file('zip', "PK\3\4" . "\0" x 60), "LINUX=$linux", 'is no cpio archive, nor .*'],
+     ['PAYLOAD', 'Makefile', '', 'is no multiboot 1 image']) {
+    my ($word, $value, $more, $says) = @$_;
+    run_is("PMU=intel-v4 $word=$value $more", 2,
+           qr/^tests\/tools\/run: $word='\Q$value\E' $says\n\z/, "$word=$value: refused");
+}
+my $memory = 'tests\/tools\/run: LINUX and INITRD need more than MEMORY=256 MiB: at least';
+run_is('PMU=intel-v4 LINUX=' . file('large', $large), 2, qr/^$memory 324\n\z/,
+       'larger than memory');
+run_is("PMU=intel-v4 LINUX=$linux INITRD=$huge", 2, qr/^$memory 332\n\z/,
+       'an initrd larger than memory');
+run_is('PMU=intel-v4 LINUX=' . file('old', $old), 77,
+       qr/^# payload: this Linux has no 64-bit entry\s*$/m, 'no 64-bit entry');
 run_is('PMU=intel-v4 PAYLOAD=' . file('short', $short), 77,
        qr/^# payload: this Linux is shorter than its header says\s*$/m, 'the loader itself: short');
 run_is('PMU=intel-v4 PAYLOAD=' . file('payload', $large), 77,

@@ -30,8 +30,6 @@ NTSTATUS PsRemoveCreateThreadNotifyRoutine(PVOID);
 NTSTATUS PsSetCreateProcessNotifyRoutine(PVOID, BOOLEAN);
 PVOID KeRegisterNmiCallback(PVOID, PVOID);
 NTSTATUS KeDeregisterNmiCallback(PVOID);
-NTSTATUS RtlAnsiStringToUnicodeString(PUNICODE_STRING, const ANSI_STRING *, BOOLEAN);
-VOID RtlFreeUnicodeString(PUNICODE_STRING);
 NTSTATUS ZwOpenSection(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES);
 NTSTATUS ZwMapViewOfSection(HANDLE, HANDLE, PVOID *, ULONG_PTR, SIZE_T, PLARGE_INTEGER, PSIZE_T,
                             ULONG, ULONG, ULONG);
@@ -82,17 +80,6 @@ static NTSTATUS no_kind(void)
     return status;
 }
 
-static UNICODE_STRING string;
-
-static NTSTATUS make_string(void)
-{
-    static const CHAR text[] = "refused";
-    const ANSI_STRING from = { sizeof text - 1, sizeof text, (CHAR *)text };
-    return RtlAnsiStringToUnicodeString(&string, &from, TRUE);
-}
-
-static void free_string(void) { RtlFreeUnicodeString(&string); }
-
 #define WANT .may = { STATUS_INSUFFICIENT_RESOURCES }
 static const struct refusal_row memories[] = {
     { "ExAllocatePool", pool, free_pool, .least = 1, WANT },
@@ -102,8 +89,6 @@ static const struct refusal_row memories[] = {
     { "ExAllocatePool2 of pages", pool_of_pages, free_pool, .least = 2, WANT },
     { "MmAllocateContiguousMemory", contiguous, free_contiguous, .least = 2, WANT,
       .others = { { contiguous_too_low, STATUS_INSUFFICIENT_RESOURCES } } },
-    { "RtlAnsiStringToUnicodeString", make_string, free_string, .least = 1,
-      .may = { STATUS_NO_MEMORY } },
 };
 
 TEST(driver_refused, memory, "a driver without pool is refused it, and nothing is kept")

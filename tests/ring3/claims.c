@@ -101,18 +101,6 @@ static NTSTATUS image(HANDLE *made)
 
 static void keep_it(HANDLE made) { (void)made; }
 
-static NTSTATUS call_queue(HANDLE *made)
-{
-    (void)made;
-    return ZwQueueApcThread(NtCurrentThread(), (PVOID)(uint64_t)keep_it, NULL, NULL, NULL);
-}
-
-static void call_queued(HANDLE made)
-{
-    (void)made;
-    CHECK_OK(ZwTestAlert());
-}
-
 static NTSTATUS profile(HANDLE *made)
 {
     static ULONG counts[4];
@@ -189,7 +177,6 @@ static const struct action {
     { memory, free_memory, { STATUS_NO_MEMORY } },
     { own_page, keep_it, { STATUS_NO_MEMORY } },
     { image, keep_it, { STATUS_NO_MEMORY } },
-    { call_queue, call_queued, { STATUS_NO_MEMORY } },
     { profile, run_profile, { STATUS_INSUFFICIENT_RESOURCES } },
     { begin_session, use_session, { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES } },
     { enable_once, enable_no_more, { STATUS_NO_MEMORY } },

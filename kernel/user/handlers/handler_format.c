@@ -226,29 +226,14 @@ static size_t put_format(struct output *o, const void *format, va_list args)
 
 /* --- For the debugger. NT: every component and level is printed. --- */
 
-static ULONG debug_print(const char *prefix, const char *format, va_list args)
+static ULONG debug_print(const char *format, va_list args)
 {
     char line[LINE_MAX + 1];
     struct output o = { .text = line, .capacity = LINE_MAX, .printable = true };
-    for (; *prefix; prefix++)
-        put_char(&o, (unsigned char)*prefix);
     put_format(&o, format, args);
     line[o.length < LINE_MAX ? o.length : LINE_MAX] = 0;
     debug_print_line(line);
     return 0; /* STATUS_SUCCESS */
-}
-
-ULONG NTAPI vDbgPrintExWithPrefix(const char *Prefix, ULONG ComponentId, ULONG Level,
-                                  const char *Format, va_list arglist)
-{
-    (void)ComponentId, (void)Level;
-    return debug_print(Prefix, Format, arglist);
-}
-
-ULONG NTAPI vDbgPrintEx(ULONG ComponentId, ULONG Level, const char *Format, va_list arglist)
-{
-    (void)ComponentId, (void)Level;
-    return debug_print("", Format, arglist);
 }
 
 #define WITH_LIST(type, last, call)                                                                \
@@ -258,11 +243,11 @@ ULONG NTAPI vDbgPrintEx(ULONG ComponentId, ULONG Level, const char *Format, va_l
     va_end(args);                                                                                  \
     return result
 
-ULONG DbgPrint(const char *Format, ...) { WITH_LIST(ULONG, Format, debug_print("", Format, args)); }
+ULONG DbgPrint(const char *Format, ...) { WITH_LIST(ULONG, Format, debug_print(Format, args)); }
 ULONG DbgPrintEx(ULONG ComponentId, ULONG Level, const char *Format, ...)
 {
     (void)ComponentId, (void)Level;
-    WITH_LIST(ULONG, Format, debug_print("", Format, args));
+    WITH_LIST(ULONG, Format, debug_print(Format, args));
 }
 
 /* --- Into memory. --- */

@@ -12,14 +12,6 @@ VOID NTAPI RtlInitUnicodeString(PUNICODE_STRING DestinationString, PCWSTR Source
         (UNICODE_STRING){ bytes, SourceString ? (USHORT)(bytes + 2) : 0, (PWSTR)SourceString };
 }
 
-VOID NTAPI RtlInitAnsiString(PANSI_STRING DestinationString, PCSZ SourceString)
-{
-    SIZE_T n = SourceString ? strlen(SourceString) : 0;
-    USHORT bytes = n < 0xfffe ? (USHORT)n : 0xfffe;
-    *DestinationString =
-        (ANSI_STRING){ bytes, SourceString ? (USHORT)(bytes + 1) : 0, (PCHAR)SourceString };
-}
-
 typedef struct _RTL_BITMAP {
     ULONG SizeOfBitMap;
     PULONG Buffer;
