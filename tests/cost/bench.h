@@ -19,10 +19,6 @@ struct pmu_kind;
 #define BENCH_AREA_COUNT 5u
 #define BENCH_AREA_PAGES 64u
 
-#define BENCH_MODULE_MAX (4u << 20)
-#define BENCH_COPIES_MAX 100000u
-#define BENCH_TURNS_MAX 1000000000u
-#define BENCH_PARTS_MAX 100u
 #define BENCH_RUNS_MAX 1000u
 #define BENCH_GATES 32u
 
@@ -70,7 +66,7 @@ struct bench {
 /* --- bench_module.c --- */
 
 bool bench_is(const struct image *image);
-/* Checks a module and maps it. NULL, or what is wrong with it. PASSIVE_LEVEL. */
+/* Reads a module and maps it. NULL, or what is wrong with it. PASSIVE_LEVEL. */
 const char *bench_open(struct bench *b, const struct image *image);
 void bench_close(struct bench *b);
 /* Where an address lies: "offset 0x3 of copy 1 of 100", "INIT" and so on. */

@@ -12,23 +12,7 @@ state:  resq 1
 
 section .text
 ; extern const uint8_t block_stubs[256][16]. A #DB is a step of TF's.
-global block_stubs
-align 16
-block_stubs:
-%assign vector 0
-%rep 256
-    align 16
-    %if vector == 1
-    iretq
-    %else
-      %if !(vector == 8 || (vector >= 10 && vector <= 14) || vector == 17)
-    push 0
-      %endif
-    push vector
-    jmp block_trap
-    %endif
-%assign vector vector + 1
-%endrep
+vector_stubs block_stubs, block_trap, 1
 
 ; void run_state(struct state *s): RAX RCX RDX RBX RSP RBP RSI RDI R8 to R15, RFLAGS, RIP; changed
 ; to what the trap found, and after them its vector and error code.

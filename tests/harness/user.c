@@ -143,15 +143,21 @@ void user_report(const struct process *process)
     test_adopt(&theirs);
 }
 
-void user_finish(struct process *process, struct thread *thread)
+static void let_go(struct process *process, struct thread *thread)
 {
     if (thread) {
-        CHECK_OK(thread->exit_status);
         user_report(process);
         object_release(&thread->object);
     }
     if (process)
         object_release(&process->object);
+}
+
+void user_finish(struct process *process, struct thread *thread)
+{
+    if (thread)
+        CHECK_OK(thread->exit_status);
+    let_go(process, thread);
 }
 
 NTSTATUS user_run(void (*function)(uint64_t), uint64_t argument)
@@ -162,11 +168,8 @@ NTSTATUS user_run(void (*function)(uint64_t), uint64_t argument)
     if (thread) {
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
         status = thread->exit_status;
-        user_report(process);
-        object_release(&thread->object);
     }
-    if (process)
-        object_release(&process->object);
+    let_go(process, thread);
     return status;
 }
 

@@ -11,6 +11,7 @@ use Test::More;
 use File::Path 'make_path';
 use lib 'tests/tools';
 use Environment;
+use RunLog;
 
 my $build = $ENV{BUILD} // 'build';
 my $jobs = $ENV{JOBS} // 2;
@@ -47,17 +48,12 @@ sub run
 # Names of tests that passed, of all that ran, and the last line.
 sub results
 {
-    my ($log) = @_;
-    my (%passed, %ran, $last);
-    open my $in, '<', $log or die "$log: $!";
-    while (<$in>) {
-        $last = $1 if /^# ((?:PASS|FAIL|NONE|CRASH|HANG|BROKEN).*)/;
-        my ($not, $name, $skip) = /^(not )?ok \d+ - (\S+)( # SKIP)?/ or next;
-        next if $skip;
-        $ran{$name} = 1;
-        $passed{$name} = 1 if !$not;
-    }
-    return { passed => \%passed, ran => \%ran, verdict => $last // 'no verdict' };
+    my ($log, $why) = RunLog::load(@_);
+    my %result = map { $_->{name} => $_->{result} }
+        grep { $_->{result} ne 'skipped' } @{ $log->{tests} // [] };
+    my @passed = grep { $result{$_} eq 'passed' } keys %result;
+    return { passed => { map { $_ => 1 } @passed }, ran => \%result,
+             verdict => $log ? $log->{says}[-1] : $why };
 }
 
 my @machines = machines();

@@ -10,6 +10,7 @@ no warnings 'portable'; # numbers of 64 bits
 use Compress::Raw::Zlib 'crc32';
 use File::Path qw(make_path remove_tree);
 use Etl;
+use Text;
 
 use constant { BEGIN_TEXT => 1, BUFFER => 2, END_TEXT => 3, LONGEST => 64 << 20 };
 use constant { BUFFER_HEADER => 0x48, RECORD_HEADER => 0x10, STACK => 0x1820, EVENT_HEADER => 0x30,
@@ -159,12 +160,7 @@ my %enum_of = (OldWaitReason => 'KWAIT_REASON', OldWaitMode => 'MODE', OldState 
 # Hooks by number: name, structure, [type, field]..., bytes; the words of enumerations.
 sub layouts
 {
-    my $text = '';
-    for my $header (map { "kernel/nt/$_.h" } qw(nt nt_trace nt_etw)) {
-        open my $in, '<', $header or die "$header: $!\n";
-        local $/;
-        $text .= <$in>;
-    }
+    my $text = join '', map { Text::content("kernel/nt/$_.h") } qw(nt nt_trace nt_etw);
     $text =~ s{/\*.*?\*/}{}gs;
     my %enum = (MODE => [qw(KernelMode UserMode)]);
     for my $name (qw(KWAIT_REASON KTHREAD_STATE)) {
@@ -295,14 +291,6 @@ END
 
 # --- Files. Nothing is left of what could not be written whole.
 
-sub save
-{
-    my ($file, @parts) = @_;
-    open my $out, '>:raw', $file or die "$file: $!\n";
-    print { $out } @parts or die "$file: $!\n";
-    close $out or die "$file: $!\n";
-}
-
 # FOLDER in the Common Trace Format and FOLDER.etl of the exported session, and beside them a file
 # for each session that has one; returns what was read, the exported session first, if there is one.
 sub make_traces
@@ -322,14 +310,15 @@ sub make_traces
                 if defined $trace->{begin}{file} && $name eq "$own.etl";
             $trace->{path} = ($beside // '') . $name;
             push @new, "$trace->{path}.part";
-            save($new[-1], Etl::buffers($trace, $name));
+            Text::save($new[-1], join('', Etl::buffers($trace, $name)));
             next if defined $trace->{begin}{file};
             my %cpu;
             make_path("$folder.part", { error => \my $errors });
             die "$folder.part: " . (values %{ $errors->[0] })[0] . "\n" if @$errors;
-            save("$folder.part/metadata", ctf_metadata($trace, $hook, $enum));
+            Text::save("$folder.part/metadata", ctf_metadata($trace, $hook, $enum));
             push @{ $cpu{ $_->{cpu} } }, $_ for @{ $trace->{buffers} };
-            save("$folder.part/cpu$_", map { ctf_packet($_) } @{ $cpu{$_} }) for keys %cpu;
+            Text::save("$folder.part/cpu$_", join '', map { ctf_packet($_) } @{ $cpu{$_} })
+                for keys %cpu;
         }
         @read;
     };

@@ -19,8 +19,8 @@ sub save
 {
     my ($file, $text, $mode) = @_;
     open my $out, '>', $file or die "$file: $!\n";
-    print {$out} $text or die "$file: $!\n";
-    close $out or die "$file: $!\n";
+    my $written = print {$out} $text;
+    close $out && $written or die "$file: $!\n";
     chmod $mode, $file if $mode;
     return $file;
 }

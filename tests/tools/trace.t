@@ -47,11 +47,15 @@ sub trace
     return ($status, $output, \@events, join '', Text::lines("$folder/errors"));
 }
 
-# Layouts of payloads, from the format's description.
-my %layout = (0x501 => 'V2 Q<7 V C4', 0x502 => 'V2 Q<7 V C4', 0x524 => 'V2 c2 C c4 C V2',
-              0x532 => 'V c2 C2', 0xf2e => 'Q< V v C2', 0xf2f => 'Q< V v2', 0xf33 => 'Q<',
-              0xf34 => 'V', 0xf43 => 'Q<2 C v C', 0xf44 => 'Q<2', 0xf45 => 'Q<2', 0xf48 => 'V3',
-              0xf5b => 'Q<2', 0x1820 => 'Q< V2 Q<*', branches => 'Q< V4 Q<*');
+# Names of hooks, and layouts of payloads, from the format's description.
+my %hook = (
+    0x501 => ['THREAD_CREATE', 'V2 Q<7 V C4'], 0x502 => ['THREAD_DELETE', 'V2 Q<7 V C4'],
+    0x524 => ['CONTEXTSWAP', 'V2 c2 C c4 C V2'], 0x532 => ['READY_THREAD', 'V c2 C2'],
+    0xf2e => ['SAMPLED_PROFILE', 'Q< V v C2'], 0xf2f => ['PMC_INTERRUPT', 'Q< V v2'],
+    0xf33 => ['SYSCALL_ENTER', 'Q<'], 0xf34 => ['SYSCALL_EXIT', 'V'],
+    0xf43 => ['INTERRUPT', 'Q<2 C v C'], 0xf44 => ['DPC', 'Q<2'], 0xf45 => ['TIMERDPC', 'Q<2'],
+    0xf48 => ['SAMPLED_PROFILE_SET_INTERVAL', 'V3'], 0xf5b => ['IPI', 'Q<2'],
+    0x1820 => ['STACKWALK', 'Q< V2 Q<*'], branches => ['LAST_BRANCH', 'Q< V4 Q<*']);
 
 # The names of a 0F30, as many as it says.
 sub names_of
@@ -69,8 +73,9 @@ sub names_of
 # A record of the .etl as a line of numbers; the same of an event as babeltrace2 tells it.
 sub line_of_record
 {
-    my ($r, $hook, $name) = @_;
-    my @numbers = unpack $layout{$hook}, $r->{payload};
+    my ($r, $hook) = @_;
+    my ($name, $layout) = @{ $hook{$hook} };
+    my @numbers = unpack $layout, $r->{payload};
     # CTF says how many follow.
     splice @numbers, 2, 0, @numbers - 3 if $hook eq 0x1820;
     $numbers[4] = (@numbers - 5) / 3 if $hook eq 'branches';
@@ -95,16 +100,10 @@ sub read_etl
 {
     my ($folder) = @_;
     my $etl = EtlReader::read_file("$folder/trace.etl");
-    my %name = (0x501 => 'THREAD_CREATE', 0x502 => 'THREAD_DELETE', 0x524 => 'CONTEXTSWAP',
-                0x532 => 'READY_THREAD', 0xf2e => 'SAMPLED_PROFILE', 0xf2f => 'PMC_INTERRUPT',
-                0xf33 => 'SYSCALL_ENTER', 0xf34 => 'SYSCALL_EXIT', 0xf43 => 'INTERRUPT',
-                0xf44 => 'DPC', 0xf45 => 'TIMERDPC', 0xf48 => 'SAMPLED_PROFILE_SET_INTERVAL',
-                0xf5b => 'IPI', 0x1820 => 'STACKWALK',
-                branches => 'LAST_BRANCH');
     my (%lines, %last, %thread, @names, %image);
     for (@{ $etl->{records} }) {
         my $hook = $_->{kind} == 0x14 ? 'branches' : $_->{hook};
-        push @{ $lines{ $_->{cpu} } }, line_of_record($_, $hook, $name{$hook}) if $name{$hook};
+        push @{ $lines{ $_->{cpu} } }, line_of_record($_, $hook) if $hook{$hook};
         @names = names_of($_->{payload}) if $hook eq 0xf30;
         $image{ EtlReader::text(substr $_->{payload}, 56) } = 1 if $hook eq 0x1404;
         next if $_->{hook} != 0x524;
