@@ -23,38 +23,38 @@ my @house = qw(
     kernel/image 1050
     kernel/services 790
     kernel 1020
-    kernel/driver 4420
+    kernel/driver 4320
     kernel/init 530
     boot 1910
-    tests/harness 6410
+    tests/harness 6420
     tests/hal 4020
     tests/pmu 5950
     tests/vpmu 2950
     tests/profiling 3780
     tests/etw 2880
-    tests/kernel 4290
-    tests/cost 1090
-    tests 1360
+    tests/kernel 4260
+    tests/cost 1060
+    tests 1370
 );
 our @ROOMS = grep { /\D/ } @house;
 my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 10040
-    tests/ring3 9640
-    tests/guests 7510
-    tests/machines 2490
-    tests/tools 7650
+    kernel/user 10020
+    tests/ring3 9620
+    tests/guests 7480
+    tests/machines 2480
+    tests/tools 7640
     tests/programs 5440
-    tests/drivers 3180
+    tests/drivers 3140
     tests/samples 1040
     tests/mutants 720
     doc 640
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 124_500;
+my $all_lines = 124_000;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
