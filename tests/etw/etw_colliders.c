@@ -67,12 +67,12 @@ static bool begin_no_session(void)
     session = (struct session){ 0, NULL, 0 };
     return true;
 }
-static bool begin_session(void) { return begin_no_session() && CHECK_OK(start_it()); }
-static bool begin_connected(void) { return begin_session() && CHECK_OK(connect_it()); }
+static bool collide_begin(void) { return begin_no_session() && CHECK_OK(start_it()); }
+static bool begin_connected(void) { return collide_begin() && CHECK_OK(connect_it()); }
 
 static bool begin_logging(void)
 {
-    return begin_session() && CHECK_OK(session_mask(&session, PERF_THREAD, 0));
+    return collide_begin() && CHECK_OK(session_mask(&session, PERF_THREAD, 0));
 }
 
 static void end_session(void)
@@ -90,15 +90,15 @@ static void end_session(void)
 static const struct collision of_sessions[] = {
     COLLISION(NtTraceControl, begin_no_session, start_it, start_it, end_session,
               ONE_WINS(STATUS_OBJECT_NAME_COLLISION)),
-    COLLISION(NtTraceControl, begin_session, stop_it, stop_it, end_session, ONE_WINS(NOT_FOUND)),
-    COLLISION(NtTraceControl, begin_session, stop_it, flush_it, end_session, LOSES(0, NOT_FOUND)),
-    COLLISION(NtTraceControl, begin_session, stop_it, connect_it, end_session, LOSES(0, NOT_FOUND)),
-    COLLISION(NtTraceControl, begin_session, connect_it, stop_it, end_session, LOSES(NOT_FOUND, 0)),
+    COLLISION(NtTraceControl, collide_begin, stop_it, stop_it, end_session, ONE_WINS(NOT_FOUND)),
+    COLLISION(NtTraceControl, collide_begin, stop_it, flush_it, end_session, LOSES(0, NOT_FOUND)),
+    COLLISION(NtTraceControl, collide_begin, stop_it, connect_it, end_session, LOSES(0, NOT_FOUND)),
+    COLLISION(NtTraceControl, collide_begin, connect_it, stop_it, end_session, LOSES(NOT_FOUND, 0)),
     COLLISION(NtTraceControl, begin_connected, stop_it, read_it, end_session, LOSES(0, NOT_FOUND)),
-    COLLISION(NtTraceControl, begin_session, stop_it, mask_it, end_session, LOSES(0, NOT_FOUND)),
-    COLLISION(NtTraceControl, begin_session, stop_it, hook_it, end_session, LOSES(0, NOT_FOUND)),
+    COLLISION(NtTraceControl, collide_begin, stop_it, mask_it, end_session, LOSES(0, NOT_FOUND)),
+    COLLISION(NtTraceControl, collide_begin, stop_it, hook_it, end_session, LOSES(0, NOT_FOUND)),
     COLLISION(NtTraceControl, begin_logging, stop_it, log_event, end_session, BOTH_WIN),
-    COLLISION(NtTraceControl, begin_session, connect_it, connect_it, end_session,
+    COLLISION(NtTraceControl, collide_begin, connect_it, connect_it, end_session,
               ONE_WINS(STATUS_DEVICE_BUSY)),
     COLLISION(NtTraceControl, begin_connected, disconnect_it, disconnect_it, end_session,
               ONE_WINS(STATUS_INVALID_HANDLE)),

@@ -68,14 +68,14 @@ static void use_owned(void)
 
 /* --- Allocations. --- */
 
-static struct list list_of(unsigned ctr)
+static struct list list_with(unsigned ctr)
 {
     return (struct list){ 2, { single(ctr), overflow(count_overflow) } };
 }
 
 static NTSTATUS allocate_second(void)
 {
-    struct list list = list_of(nth_counter(1));
+    struct list list = list_with(nth_counter(1));
     return take_on(BY_NULL, &list, &refuse_made);
 }
 
@@ -99,7 +99,7 @@ static NTSTATUS allocate_for_driver(const struct list *list)
 
 static NTSTATUS driver_allocate(void)
 {
-    const struct list list = list_of(nth_counter(1));
+    const struct list list = list_with(nth_counter(1));
     return allocate_for_driver(&list);
 }
 
@@ -107,13 +107,13 @@ static void driver_free(void) { CHECK_OK(driver_HalFreeHardwareCounters(refuse_m
 
 static NTSTATUS driver_allocate_taken(void)
 {
-    const struct list list = list_of(first_ctr);
+    const struct list list = list_with(first_ctr);
     return allocate_for_driver(&list);
 }
 
 static NTSTATUS driver_allocate_absent(void)
 {
-    const struct list list = list_of(64);
+    const struct list list = list_with(64);
     return allocate_for_driver(&list);
 }
 

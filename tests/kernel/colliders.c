@@ -16,7 +16,7 @@ static struct process *process;
 
 /* --- Handles. --- */
 
-static NTSTATUS close_it(void) { return NtClose(handle); }
+static NTSTATUS close_collider(void) { return NtClose(handle); }
 static NTSTATUS set_it(void) { return NtSetEvent(handle, NULL); }
 
 static NTSTATUS duplicate_it(void)
@@ -49,12 +49,13 @@ static void end_closed(void)
 }
 
 static const struct collision of_handles[] = {
-    COLLISION(NtClose, begin_event, close_it, close_it, end_closed,
+    COLLISION(NtClose, begin_event, close_collider, close_collider, end_closed,
               ONE_WINS(STATUS_INVALID_HANDLE)),
-    COLLISION(NtClose, begin_event, close_it, set_it, end_closed, LOSES(0, STATUS_INVALID_HANDLE)),
-    COLLISION(NtSetEvent, begin_event, set_it, close_it, end_closed,
+    COLLISION(NtClose, begin_event, close_collider, set_it, end_closed,
+              LOSES(0, STATUS_INVALID_HANDLE)),
+    COLLISION(NtSetEvent, begin_event, set_it, close_collider, end_closed,
               LOSES(STATUS_INVALID_HANDLE, 0)),
-    COLLISION(NtClose, begin_event, close_it, duplicate_it, end_closed,
+    COLLISION(NtClose, begin_event, close_collider, duplicate_it, end_closed,
               LOSES(0, STATUS_INVALID_HANDLE)),
 };
 

@@ -84,7 +84,9 @@ static void times()
     IS(GetProcessTimes(GetCurrentProcess(), &created, &ended, &kernel, &user), TRUE);
     IS(number(kernel) + number(user) > 0 && number(ended) == 0, TRUE);
     CloseHandle(worker);
+    LARGE_INTEGER frequency;
     IS(QueryUnbiasedInterruptTime(&begin) && begin > 0, TRUE);
+    IS(QueryPerformanceFrequency(&frequency) && frequency.QuadPart == 10000000, TRUE);
     IS(timeBeginPeriod(1) | timeEndPeriod(1), TIMERR_NOERROR);
     IS(timeBeginPeriod(0) & timeEndPeriod(0), TIMERR_NOCANDO);
     DWORD code = 0;

@@ -52,6 +52,8 @@ static void check_threads(void)
     IS(WaitForSingleObject(event, 20), WAIT_OBJECT_0);
     IS(ResumeThread(thread), 1);
     IS(WaitForSingleObject(thread, 20), WAIT_TIMEOUT); /* and goes on waiting */
+    IS(SetThreadPriority(thread, THREAD_PRIORITY_HIGHEST), TRUE);
+    IS(GetThreadPriority(thread), THREAD_PRIORITY_HIGHEST);
     IS(SetEvent(event) && CloseHandle(weak), TRUE);
     IS(end_of(thread), WAIT_OBJECT_0);
     IS(GetProcessAffinityMask(GetCurrentProcess(), &own, &all) && own == all, TRUE);
@@ -61,6 +63,8 @@ static void check_threads(void)
     IS(self && CloseHandle(self), TRUE);
     FAILS(OpenProcess(PROCESS_ALL_ACCESS, FALSE, GetCurrentProcessId() + 4), NULL,
           ERROR_INVALID_PARAMETER);
+    IS(SleepEx(1, TRUE), 0); /* no call comes */
+    IS(WaitForMultipleObjectsEx(1, &event, FALSE, 1, TRUE), WAIT_TIMEOUT);
 }
 
 /* --- Timers. --- */

@@ -154,7 +154,7 @@ check('tests/programs/avx2.c', "PMU=$_ SMP=2", 0,
 # the same on every host.
 for my $machine ('PMU=none SMP=4', 'PMU=intel-v5') {
     my $output = check('tests/programs/beside.cpp', $machine, 0,
-                       qr/^96 checks, 0 wrong\nend second\nend first\n# PASS/m);
+                       qr/^97 checks, 0 wrong\nend second\nend first\n# PASS/m);
     next if !$output;
     my ($first) = $output =~ /\Abegin first\nbegin second\nfirst line after (\d+)$/m;
     cmp_ok($first // 0, '>', 1_000_000, 'the TSC counts from power-on');
@@ -164,7 +164,7 @@ for my $machine ('PMU=none SMP=4', 'PMU=intel-v5') {
 # sizes: 32 + 32 + 4096 and 16384; 32 + 64 + 512 and 8192.
 my %caches = ('Skylake-Client' => 24704, EPYC => 9408);
 check('tests/programs/beside.cpp', "PMU=none SMP=2 QEMU_ARGS='-cpu $_'", 0,
-      qr/^7 caches, $caches{$_} KB$/m, qr/^96 checks, 0 wrong$/m)
+      qr/^7 caches, $caches{$_} KB$/m, qr/^97 checks, 0 wrong$/m)
     for sort keys %caches;
 cmp_ok(-s "$build/program/beside.exe", '>', 250_000, 'the program has 250 KB')
     if wanted('beside.cpp');
@@ -179,12 +179,12 @@ check('tests/programs/runtime.cpp', q(PROGRAM_ARGS='"a b" c\d e\"f g\\' PMU=none
 check('tests/programs/static.c', "PMU=none SMP=$_", 0, qr/\Awide\n158 checks, 0 wrong\n# PASS/)
     for 1, 4;
 # CPUs that really run at once, too.
-check('tests/programs/concurrency.c', "PMU=none SMP=$_", 0, qr/\A104 checks, 0 wrong\n# PASS/)
+check('tests/programs/concurrency.c', "PMU=none SMP=$_", 0, qr/\A108 checks, 0 wrong\n# PASS/)
     for 1, 4;
 check('tests/programs/concurrency.c', 'PMU=none SMP=4 ICOUNT=off PROGRAM_ARGS=at_once', 0,
       qr/\A[1-9]\d+ checks, 0 wrong\n# PASS/);
 check('tests/programs/win32.c', qq{PROGRAM_ARGS='"a b" c' PMU=none SMP=$_}, 1, qr/\Adebug, (?x:
-    )as sixteen bits, [\w -]+, which go as two parts\n170 checks, 0 wrong\n(?x:
+    )as sixteen bits, [\w -]+, which go as two parts\n172 checks, 0 wrong\n(?x:
     )# FAIL the program ended with 42$/m) for 1, 4;
 check('tests/programs/crt.c', "PMU=none SMP=$_", 0, qr/\Av\|   42\|1\|pq\|\nab\n(?x:
     )Assertion failed: holds, file crt\.c, line 7\n95 checks, 0 wrong\n# PASS/) for 1, 4;
@@ -258,7 +258,7 @@ if (wanted('ucrt.exe')) {
         for 1, 4;
 }
 check_made(make_ucrt_library(), 'PMU=none SMP=2', 0,
-           qr/^96 checks, 0 wrong\nend second\nend first\n# PASS/m)
+           qr/^97 checks, 0 wrong\nend second\nend first\n# PASS/m)
     if wanted('ucrt.library.exe');
 if (wanted('msvc.exe')) {
     my $exe = make_msvc('msvc.c', 'vcruntime140');

@@ -20,6 +20,10 @@ static void objects(void)
     IS(SetEvent(event) && PulseEvent(event), 1);
     IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT);
     IS(CloseHandle(event) && CloseHandle(same), 1);
+    event = CreateEventW(NULL, FALSE, TRUE, NULL);
+    IS(WaitForSingleObject(event, 0), 0);
+    IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT);
+    CloseHandle(event);
     event = CreateEventExW(NULL, NULL, CREATE_EVENT_INITIAL_SET, SYNCHRONIZE);
     IS(WaitForSingleObject(event, 0), 0);
     IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT); /* the wait has reset it */
