@@ -9,9 +9,6 @@
 #include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
 
-NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY, ULONG, PPHYSICAL_COUNTER_RESOURCE_LIST,
-                                            PHANDLE);
-
 static void no_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {
     (void)OverflowBits;
@@ -62,20 +59,6 @@ TEST(hal_refusals, null_handle_pointer, "CounterSetHandle must not be NULL [HC-0
 {
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, NULL), STATUS_INVALID_PARAMETER);
     CHECK_EQ(hal_counters_owned(), 0);
-}
-
-TEST(hal_refusals, driver,
-     "a driver's list that is refused leaves no copy of it: blocks of pool are counted after each "
-     "test")
-{
-    static struct {
-        ULONG count;
-        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR at[200];
-    } list = { 200, { { .Type = ResourceTypeMax } } }; /* whole pages of pool */
-    HANDLE handle = NO_HANDLE;
-    CHECK(driver_HalAllocateHardwareCounters(NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)&list,
-                                             &handle) != STATUS_SUCCESS);
-    CHECK(handle == NULL);
 }
 
 static void affinity_refused(GROUP_AFFINITY *affinity, ULONG count)
