@@ -115,7 +115,7 @@ TEST(tp_config, full,
      "the caller may reuse its array [TP-04 TP-09 TP-10 TP-11 TP-18 TP-28]")
 {
     SKIP_WITHOUT_PMU();
-    HARDWARE_COUNTER wanted[MAX_HW_COUNTERS], c[MAX_HW_COUNTERS];
+    HARDWARE_COUNTER wanted[MAX_HW_COUNTERS] = { { 0 } }, c[MAX_HW_COUNTERS];
     for (unsigned i = 0; i < 2 * MAX_HW_COUNTERS; i++) {
         ULONG n = i < MAX_HW_COUNTERS ? i + 1 : 2 * MAX_HW_COUNTERS - i;
         for (ULONG k = 0; k < n; k++)
