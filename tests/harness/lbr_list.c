@@ -82,8 +82,8 @@ static unsigned find_difference(const struct pmu_branch list[], unsigned depth,
     return n;
 }
 
-/* What is older than the last entry of the list, or was popped from it, is no entry of any register:
- * as many begin somewhere as the list and what it left out have. */
+/* What is older than the last entry of the list, or was popped from it, is in no register: as many
+ * begin somewhere as the list and what it left out have. */
 static void check_empty(const struct pmu_branch list[], unsigned depth)
 {
     const struct pmu_branches *b = branches_here();

@@ -18,11 +18,11 @@
 # one on the first machine, if they are of its room.
 #
 # A row by hand: what is broken; the clause, or the test (group.name) that must notice, or a script
-# of the host where no test of the kernel can see it; the machine: a model, then variables of tests/tools/run; the file, by its name alone;
-# the text, which stands there once; what it becomes; 'crash' where no test can outlive it, or it
-# hangs; of a header, the source of the tests that alone is built again (if not all that include
-# it). A row of tests/mutants/equivalent, which nothing can notice: file, text before, text after,
-# why.
+# of the host where no test of the kernel can see it; the machine: a model, then variables of
+# tests/tools/run; the file, by its name alone; the text, which stands there once; what it becomes;
+# 'crash' where no test can outlive it, or it hangs; of a header, the source of the tests that alone
+# is built again (if not all that include it). A row of tests/mutants/equivalent, which nothing can
+# notice: file, text before, text after, why.
 use strict;
 use warnings;
 use Test::More;
