@@ -82,6 +82,19 @@ static unsigned find_difference(const struct pmu_branch list[], unsigned depth,
     return n;
 }
 
+/* What is older than the last entry of the list, or was popped from it, is in no register: as many
+ * begin somewhere as the list and what it left out have. */
+static void check_empty(const struct pmu_branch list[], unsigned depth)
+{
+    const struct pmu_branches *b = branches_here();
+    unsigned filled = 0, kept = b->depth - depth;
+    for (unsigned i = 0; i < b->depth; i++) {
+        filled += lab_rdmsr(b->from + i * b->stride) != 0;
+        kept += i < depth && list[i].from;
+    }
+    CHECK_EQ(filled, kept);
+}
+
 const char *lbr_ring_rule;
 
 /* Which of its rings hides a branch between two the manuals do not say: either is right. */
@@ -90,6 +103,7 @@ void lbr_check_list(const struct lbr_row rows[], uint32_t hidden)
     struct pmu_branch list[PMU_BRANCHES_MAX];
     const struct lbr_row *wanted = &nothing;
     unsigned depth = pmu_branches_read(branches_here(), list);
+    check_empty(list, depth);
     bool source = find_difference(list, depth, rows, hidden, true, &wanted) == depth;
     unsigned n = find_difference(list, depth, rows, hidden, false, &wanted);
     if (source != (n == depth))

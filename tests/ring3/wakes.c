@@ -4,7 +4,7 @@
 #include "tests/ring3/helpers.h"
 
 #define TRAP_FLAG 0x100
-#define LATE_MS 20  /* when the second call comes by itself */
+#define IDLE 50u    /* yields in which the first thread makes no step: it waits */
 #define LOST_MS 500 /* for a wait that nobody ends */
 #define YIELDS 3u   /* until the other thread has done it, or waits */
 
@@ -23,7 +23,7 @@ static const struct pair {
 } * pair;
 static uint64_t go, done, ready; /* atomic */
 static unsigned wanted, at;      /* instructions */
-static bool stepping, came;
+static bool stepping, came;      /* to the instruction */
 
 static LONG on_step(PEXCEPTION_POINTERS e)
 {
@@ -43,13 +43,18 @@ static LONG on_step(PEXCEPTION_POINTERS e)
 
 static DWORD other_thread(PVOID unused)
 {
-    DWORD begun = GetTickCount();
     (void)unused;
+    SetThreadAffinityMask(GetCurrentThread(), 1);
+    unsigned seen = 0;
     if (pair->before)
         pair->before();
     __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
-    while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE) && GetTickCount() - begun < LATE_MS)
+    for (unsigned idle = 0; !__atomic_load_n(&go, __ATOMIC_ACQUIRE) && idle < IDLE; idle++) {
         SwitchToThread();
+        unsigned now = __atomic_load_n(&at, __ATOMIC_RELAXED);
+        idle = now == seen ? idle : 0;
+        seen = now;
+    }
     __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
     pair->second();
     __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
@@ -205,6 +210,7 @@ TEST_USER(wakes, pairs,
 {
     PVOID h = AddVectoredExceptionHandler(TRUE, on_step);
     InitializeCriticalSection(&section);
+    SetThreadAffinityMask(GetCurrentThread(), 1);
     for (pair = pairs; pair < pairs + ARRAYSIZE(pairs); pair++) {
         unsigned n = 0;
         for (unsigned next = 0; run_at(next); next = at + (test_long() ? 0 : 5))

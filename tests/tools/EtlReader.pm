@@ -22,6 +22,7 @@ sub read_file
     die "buffers of $size bytes" if $size < 1024 || length($bytes) % $size;
     my $count = length($bytes) / $size;
     my (@records, $header, %sequence, %last);
+    my $flagged = 0; # buffers with lost events before them
     for my $k (0 .. $count - 1) {
         my $buffer = substr $bytes, $k * $size, $size;
         my ($own, $saved, undef, undef, undef, $sequence, $links) = unpack 'V4 Q< Q< Q<', $buffer;
@@ -33,6 +34,8 @@ sub read_file
         die "buffer $k: compressed, or linked" if $state & 0xffff || $links || $flags & 0x40;
         die "buffer $k: of type $type" if ($type == 4) != ($k == 0) || $type > 7;
         die "buffer $k: no processor index" if !($flags & 0x20);
+        die sprintf 'buffer %d: flags of %x', $k, $flags if $flags & ~0x22 || ($flags & 2 && $type);
+        $flagged += ($flags & 2) >> 1;
         my @in = records($k, substr($buffer, 0, $saved), $cpu);
         if (!$k) {
             my $first = shift @in;
@@ -51,6 +54,9 @@ sub read_file
         }
         push @records, @in;
     }
+    die "$flagged buffers after lost events, of which there are $header->{lost}"
+        if $flagged ? !$header->{lost}
+        : $header->{lost} && !$header->{buffers_lost} && !($header->{mode} & 2);
     return { header => $header, records => \@records };
 }
 

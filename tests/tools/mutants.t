@@ -17,12 +17,12 @@
 # a person to judge. SAMPLE=30: 20 by hand, 10 generated, as quick; slow tests look at a generated
 # one on the first machine, if they are of its room.
 #
-# A row by hand: what is broken; the clause, or a script of the host where no test of the kernel
-# can see it; the machine: a model, then variables of tests/tools/run; the file, by its name alone;
-# the text, which stands there once; what it becomes; 'crash' where no test can outlive it, or it
-# hangs; of a header, the source of the tests that alone is built again (if not all that include
-# it). A row of tests/mutants/equivalent, which nothing can notice: file, text before, text after,
-# why.
+# A row by hand: what is broken; the clause, or the test (group.name) that must notice, or a script
+# of the host where no test of the kernel can see it; the machine: a model, then variables of
+# tests/tools/run; the file, by its name alone; the text, which stands there once; what it becomes;
+# 'crash' where no test can outlive it, or it hangs; of a header, the source of the tests that alone
+# is built again (if not all that include it). A row of tests/mutants/equivalent, which nothing can
+# notice: file, text before, text after, why.
 use strict;
 use warnings;
 use Test::More;
@@ -141,7 +141,7 @@ sub ask_clause
     my ($folder, undef, $clause, $its_machine) = ($_[0], @{ $_[1] });
     return ask_script($folder, $clause) if $clause =~ /^\S+\.t\b/;
     my ($model, @variables) = split ' ', $its_machine;
-    my $tests = $entry_of{$clause}{text} =~ tr/ /,/r;
+    my $tests = $entry_of{$clause} ? $entry_of{$clause}{text} =~ tr/ /,/r : $clause;
     return ask($folder, $tests, join ' ', @variables, $model ? "PMU=$model" : ());
 }
 
