@@ -224,7 +224,8 @@ static void wait_for(unsigned cpu)
     while (__atomic_load_n(&cpus[cpu]->called, __ATOMIC_ACQUIRE)) {
         char text[160];
         pause();
-        if (!is_overdue(&p, cpu))
+        /* This CPU, too, may have been stopped since it looked. */
+        if (!is_overdue(&p, cpu) || !__atomic_load_n(&cpus[cpu]->called, __ATOMIC_ACQUIRE))
             continue;
         smp_owed(text, sizeof text);
         panic("an IPI is not answered, after %u PAUSEs and %u s%s", p.pauses, p.seconds, text);

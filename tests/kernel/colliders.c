@@ -68,7 +68,7 @@ TEST(colliders, handles,
 
 /* --- Waits. --- */
 
-static LARGE_INTEGER soon = { .QuadPart = -200000 };
+static LARGE_INTEGER soon = { .QuadPart = -3000000 };
 static struct mutex mutex = MUTEX("colliders");
 
 static NTSTATUS wait_for_it(void) { return NtWaitForSingleObject(handle, FALSE, &soon); }
