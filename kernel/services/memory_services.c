@@ -302,9 +302,10 @@ static void query_page(const struct process *process, uint64_t page, MEMORY_BASI
                                    [REGION_IMAGE] = MEM_IMAGE,
                                    [REGION_VIEW] = MEM_MAPPED };
     const struct region *region = memory_region(process, page);
-    *info = (MEMORY_BASIC_INFORMATION){ .BaseAddress = (PVOID)page,
-                                        .State = MEM_FREE,
-                                        .Protect = PAGE_NOACCESS };
+    memset(info, 0, sizeof *info); /* what is between its fields goes to ring 3, too */
+    info->BaseAddress = (PVOID)page;
+    info->State = MEM_FREE;
+    info->Protect = PAGE_NOACCESS;
     if (!region) {
         info->RegionSize = memory_next_region(process, page) - page;
         return;
