@@ -62,8 +62,8 @@ struct collision {
 #define ONE_WINS(other_says) .lost = { other_says, other_says }, .one = true
 #define LOSES(if_second_won, if_first_won) .lost = { if_second_won, if_first_won }
 #define BOTH_WIN .lost = { 0, 0 }
-/* Each row on this CPU, again and again: the second call comes at each instruction of the first at
- * which threads can be switched; unless the run is long at those after which it could not before,
- * and at few others. */
+/* Each row on this CPU, again and again: the second call comes at those instructions of the first
+ * at which threads can be switched and could not just before, and at few others; at more if the
+ * run is long. */
 void step_collide(const struct collision *rows, unsigned count);
 #define STEP_COLLIDE(rows) step_collide(rows, sizeof(rows) / sizeof *(rows))

@@ -32,7 +32,7 @@ my @house = qw(
     tests/vpmu 2950
     tests/profiling 3780
     tests/etw 2880
-    tests/kernel 4160
+    tests/kernel 4170
     tests/cost 1060
     tests 1370
 );
