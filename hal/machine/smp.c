@@ -25,10 +25,10 @@
 #define LOW_END 0xa0000u
 #define SILENT_MAX 4    /* after so many failures in a row the rest is not tried */
 #define CALL_TICKS 3    /* a CPU that takes so many later interrupts has lost the call */
-#define CALL_LOOK 5000u /* PAUSEs from look to look: turns that the other CPU has had */
-#define CALL_LOOKS 8u   /* and so many seconds on the wall */
+#define CALL_LOOK 5000u /* PAUSEs from one look at the clocks to the next */
+#define CALL_LOOKS 8u   /* a call is overdue after so many looks and so many seconds */
 #define CALL_SECONDS 5u
-#define CALL_PAUSES_MOST 400000000u
+#define CALL_PAUSES_MOST 400000000u /* where there is no real-time clock */
 #define INIT_DELAY_NS 10000000u
 #define STARTUP_DELAY_NS 200000u
 

@@ -27,8 +27,6 @@ void thread_exit(NTSTATUS status)
     if (etw_wants(ETW_THREAD_DELETE))
         etw_thread(ETW_THREAD_DELETE, me);
     me->exit_status = status;
-    KIRQL irql = sched_lock();
-    sched_unlock(irql);
     if (me->process)
         process_leave(me->process, me);
     living_remove(me);

@@ -169,11 +169,13 @@ static bool prepare_pages(struct process *process, uint64_t from, uint64_t end, 
     return true;
 }
 
-static void **next_page(void **page)
+/* Takes the first page, empty again. */
+static void *next_page(void ***pages)
 {
-    void **next = *page;
+    void **page = *pages;
+    *pages = *page;
     *page = NULL;
-    return next;
+    return page;
 }
 
 NTSTATUS memory_commit_locked(struct process *process, uint64_t from, uint64_t end, uint64_t flags)
@@ -182,17 +184,15 @@ NTSTATUS memory_commit_locked(struct process *process, uint64_t from, uint64_t e
     size_t available = phys_free_pages();
     if (available <= SPARE_PAGES || (end - from) / PAGE_SIZE > available - SPARE_PAGES)
         return STATUS_NO_MEMORY;
-    const bool all = prepare_pages(process, from, end, &pages);
-    for (void **page; (page = pages) != NULL; from += PAGE_SIZE) {
-        while (all && vm_raw(process->pml4, from))
-            from += PAGE_SIZE;
-        pages = next_page(page);
-        if (all)
-            vm_put(process->pml4, from, virt_to_phys(page) | flags | PTE_USER);
-        else
-            phys_free(page, 1);
+    if (!prepare_pages(process, from, end, &pages)) {
+        while (pages)
+            phys_free(next_page(&pages), 1);
+        return STATUS_NO_MEMORY;
     }
-    return all ? STATUS_SUCCESS : STATUS_NO_MEMORY;
+    for (; pages; from += PAGE_SIZE)
+        if (!vm_raw(process->pml4, from))
+            vm_put(process->pml4, from, virt_to_phys(next_page(&pages)) | flags | PTE_USER);
+    return STATUS_SUCCESS;
 }
 
 /* Unmaps the pages on every CPU before it frees them. */

@@ -144,7 +144,7 @@ static void exit_exception(struct vcpu *v, unsigned vector)
     virt_raise(v, vector, vector == VECTOR_DF ? 0 : (uint32_t)v->vmcb.exit_info1);
 }
 
-/* Counts as INT n, and causes a #DB that a #DB intercept need not see: QEMU's do since 8. */
+/* ICEBP counts as INT n does. The #DB intercept does not see its #DB, on QEMU since version 8. */
 static void exit_icebp(struct vcpu *v)
 {
     go_after(v, length_of(v, 1));

@@ -215,40 +215,74 @@ TEST(source_tables, amd,
     CHECK(hal_source_supported((KPROFILE_SOURCE)0x6c));
 }
 
-/* How many of AMD's sources each family has, and the CRC of all that they program, of those that it
- * lacks, 0. tests/pmu/libpfm.t says of each code whether it is right: on a difference see there. */
+/* As on a processor of another family: what a source programs there. */
+static const struct family_fact {
+    uint8_t family, model, id;
+    uint64_t select;
+    /* clang-format off */
+} family_facts[] = {
+    { 0x0f, 0x05, 0x2e, 0x0025 }, { 0x0f, 0x05, 0x98, 0x00e2 }, { 0x0f, 0x05, 0xa9, 0x40eb },
+    { 0x0f, 0x05, 0xbf, 0x2063 }, { 0x0f, 0x05, 0x11, UNSUPPORTED }, { 0x10, 0x04, 0x4a, 0x0f4a },
+    { 0x10, 0x04, 0x94, 0x09e0 }, { 0x10, 0x04, 0x76, UNSUPPORTED }, { 0x10, 0x04, 0xbe, UNSUPPORTED },
+    { 0x11, 0x03, 0xb1, 0x04f6 }, { 0x11, 0x03, 0x77, 0x08cb }, { 0x11, 0x03, 0xb4, UNSUPPORTED },
+    { 0x12, 0x01, 0x98, 0xf0e2 }, { 0x12, 0x01, 0x78, UNSUPPORTED }, { 0x12, 0x01, 0x99, UNSUPPORTED },
+    { 0x14, 0x01, 0x19, 0x0300 }, { 0x14, 0x01, 0x63, 0x0385 }, { 0x14, 0x01, 0x62, UNSUPPORTED },
+    { 0x15, 0x02, 0x32, 0x0141 }, { 0x15, 0x02, 0x39, 0x0043 }, { 0x15, 0x02, 0x93, UNSUPPORTED },
+    { 0x16, 0x30, 0x46, 0x0c46 }, { 0x16, 0x30, 0x2b, 0x0122 }, { 0x16, 0x30, 0x51, UNSUPPORTED },
+    { 0x17, 0x01, 0x13, 0x0076 }, { 0x1a, 0x02, 0x13, 0x0076 },
+    { 0x17, 0x01, 0x08, 0xc860 }, { 0x17, 0x01, 0x6e, 0x00c6 }, { 0x17, 0x01, 0x64, 0x0086 },
+    { 0x17, 0x01, 0x2f, UNSUPPORTED }, { 0x17, 0x01, 0x93, UNSUPPORTED }, { 0x17, 0x31, 0x2f, 0x0026 },
+    { 0x17, 0x31, 0x45, 0x0f45 }, { 0x17, 0x31, 0x64, UNSUPPORTED }, { 0x19, 0x01, 0x09, 0x10000188e },
+    { 0x19, 0x01, 0x08, 0x5f44 }, { 0x19, 0x01, 0x31, 0x0040 }, { 0x19, 0x01, 0x6f, UNSUPPORTED },
+    { 0x19, 0x11, 0x08, 0xdf44 }, { 0x19, 0x11, 0x31, UNSUPPORTED }, { 0x19, 0x11, 0x2d, UNSUPPORTED },
+    { 0x1a, 0x02, 0x2d, 0x1f25 }, { 0x1a, 0x02, 0x7e, 0x002c }, { 0x1a, 0x02, 0x19, UNSUPPORTED },
+};
+/* clang-format on */
+
 TEST(source_tables, amd_families,
-     "each family supports the right number of AMD's sources, each by its own code and unit mask "
-     "[KP-14 KP-15 KP-16]")
+     "a source has each family's own code and unit mask for its meaning, or is unsupported [KP-14 "
+     "KP-15 KP-16]")
 {
-    static const struct {
-        uint8_t family, model, count;
-        uint32_t crc;
-    } rows[] = {
-        { 0x0f, 0x05, 167, 0xd80aedf6 }, { 0x10, 0x04, 159, 0xed58a5b1 },
-        { 0x11, 0x03, 147, 0xd79ebed0 }, { 0x12, 0x01, 131, 0x958ceeb9 },
-        { 0x14, 0x01, 97, 0xf1cc6724 },  { 0x15, 0x02, 75, 0x9d7d5228 },
-        { 0x16, 0x30, 69, 0xcd36450f },  { 0x17, 0x01, 31, 0x1cc25ea6 },
-        { 0x17, 0x31, 32, 0x8b0dcc34 },  { 0x19, 0x01, 28, 0x9f6e95ef },
-        { 0x19, 0x11, 26, 0x96b1e8ea },  { 0x1a, 0x02, 27, 0x099277e5 },
-    };
     struct pmu_kind kind = {
         .driver = "amd", .events = ~0u, .counters = PMU_FIRST(6), .select_flags = ~0u
     };
+    for (unsigned i = 0; i < ARRAY_SIZE(family_facts); i++) {
+        const struct family_fact *fact = &family_facts[i];
+        uint64_t select = UNSUPPORTED;
+        kind.table = amd_table(fact->family, fact->model);
+        kind.code_max = fact->family == 0x0f ? 0xff : 0xfff;
+        uint64_t counters = source_counters(&kind, (KPROFILE_SOURCE)fact->id, &select);
+        CHECK_EQ(counters != 0, fact->select != UNSUPPORTED);
+        CHECK_EQ(select, fact->select == UNSUPPORTED ? UNSUPPORTED
+                                                     : fact->select | BOTH_RINGS | PMU_INTERRUPT);
+    }
+}
+
+/* tests/pmu/libpfm.t says of each code whether it is right; that none is missing or too much, it
+ * cannot on Zen 5. */
+TEST(source_tables, amd_supported, "each family supports the right number of AMD's sources [KP-14]")
+{
+    static const struct {
+        uint8_t family, model, count;
+        /* clang-format off */
+    } rows[] = {
+        { 0x0f, 0x05, 167 }, { 0x10, 0x04, 159 }, { 0x11, 0x03, 147 }, { 0x12, 0x01, 131 },
+        { 0x14, 0x01, 97 },  { 0x15, 0x02, 75 },  { 0x16, 0x30, 69 },  { 0x17, 0x01, 31 },
+        { 0x17, 0x31, 32 },  { 0x19, 0x01, 28 },  { 0x19, 0x11, 26 },  { 0x1a, 0x02, 27 },
+    };
+    /* clang-format on */
+    struct pmu_kind kind = { .driver = "amd",
+                             .events = ~0u,
+                             .counters = PMU_FIRST(6),
+                             .select_flags = ~0u,
+                             .code_max = 0xfff };
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         unsigned supported = 0;
-        uint32_t crc = 0;
+        uint64_t select;
         kind.table = amd_table(rows[i].family, rows[i].model);
-        kind.code_max = rows[i].family == 0x0f ? 0xff : 0xfff;
-        for (unsigned id = 1; id < SOURCE_IDS; id++) {
-            uint64_t select = UNSUPPORTED;
-            bool has = source_counters(&kind, (KPROFILE_SOURCE)id, &select) != 0;
-            supported += has && id > ProfileMaximum;
-            select = has ? select : UNSUPPORTED;
-            crc = crc32(crc, &select, sizeof select);
-        }
+        for (unsigned id = 0x19; id <= 0xbf; id++)
+            supported += source_counters(&kind, (KPROFILE_SOURCE)id, &select) != 0;
         CHECK_EQ(supported, rows[i].count);
-        CHECK_EQ(crc, rows[i].crc);
     }
 }
 

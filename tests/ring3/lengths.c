@@ -117,7 +117,7 @@ static bool refused_lengths(const struct query *q)
         memset(to, FILL, MOST);
         ok &= CHECK_STATUS(q->ask(to, lengths[i], &n),
                            right ? STATUS_SUCCESS : STATUS_INFO_LENGTH_MISMATCH);
-        ok &= right || n == NONE || n == 0 || n == q->size;
+        ok &= CHECK(right || n == NONE || n == 0 || n == q->size);
         ok &= CHECK(ring3_all(to + q->size, MOST - q->size, FILL));
     }
     return ok;

@@ -91,57 +91,32 @@ static void leave_shared(void) { ReleaseSRWLockShared(&lock); }
 static void share_lock(void) { AcquireSRWLockShared(&lock); }
 static void pass_lock(void) { take_lock(), leave_lock(); }
 static void pass_shared(void) { share_lock(), leave_shared(); }
-static bool passes_lock(void)
-{
-    pass_lock();
-    return true;
-}
-static bool passes_shared(void)
-{
-    pass_shared();
-    return true;
-}
+static bool passes_lock(void) { return pass_lock(), true; }
+static bool passes_shared(void) { return pass_shared(), true; }
 static void take_section(void) { EnterCriticalSection(&section); }
 static void leave_section(void) { LeaveCriticalSection(&section); }
 static void pass_section(void) { take_section(), leave_section(); }
-static bool passes_section(void)
-{
-    pass_section();
-    return true;
-}
+static bool passes_section(void) { return pass_section(), true; }
 
 /* --- Waits. --- */
 
-static bool sleep_alone(void)
+static bool sleep_in(void (*take)(void), BOOL (*sleep_once)(void), void (*leave)(void))
 {
     BOOL woken = TRUE;
-    take_lock();
+    take();
     while (woken && !flag)
-        woken = SleepConditionVariableSRW(&variable, &lock, LOST_MS, 0);
-    leave_lock();
+        woken = sleep_once();
+    leave();
     return woken;
 }
 
-static bool sleep_shared(void)
-{
-    BOOL woken = TRUE;
-    share_lock();
-    while (woken && !flag)
-        woken = SleepConditionVariableSRW(&variable, &lock, LOST_MS,
-                                          CONDITION_VARIABLE_LOCKMODE_SHARED);
-    leave_shared();
-    return woken;
-}
-
-static bool sleep_section(void)
-{
-    BOOL woken = TRUE;
-    take_section();
-    while (woken && !flag)
-        woken = SleepConditionVariableCS(&variable, &section, LOST_MS);
-    leave_section();
-    return woken;
-}
+#define SHARED CONDITION_VARIABLE_LOCKMODE_SHARED
+static BOOL in_lock(void) { return SleepConditionVariableSRW(&variable, &lock, LOST_MS, 0); }
+static BOOL in_share(void) { return SleepConditionVariableSRW(&variable, &lock, LOST_MS, SHARED); }
+static BOOL in_section(void) { return SleepConditionVariableCS(&variable, &section, LOST_MS); }
+static bool sleep_alone(void) { return sleep_in(take_lock, in_lock, leave_lock); }
+static bool sleep_shared(void) { return sleep_in(share_lock, in_share, leave_shared); }
+static bool sleep_section(void) { return sleep_in(take_section, in_section, leave_section); }
 
 static void wake_one(void)
 {
