@@ -65,7 +65,7 @@ static bool wait_started(void)
             return true;
         pause();
     }
-    return false;
+    return __atomic_load_n(&started, __ATOMIC_ACQUIRE); /* this CPU may have been stopped */
 }
 
 static void delay_ns(uint64_t ns)
