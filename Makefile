@@ -28,6 +28,8 @@ CC     := $(CROSS)gcc
 TEXT_FLAGS := $(WERROR) -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes \
           -Wmissing-prototypes
 TRAP_UB := -fsanitize=undefined -fsanitize-undefined-trap-on-error
+# Locals begin with a pattern, and what is between their fields.
+FILL := -ftrivial-auto-var-init=pattern
 # Only gcc turns loops into calls of memset and copies into REP, slow where those are counted, and
 # only gcc knows how to be told not to.
 NO_LOOP_CALLS := $(shell f="-fno-tree-loop-distribute-patterns -mstringop-strategy=loop"; \
@@ -46,7 +48,7 @@ SANITIZE = $(if $(filter-out $(NO_KASAN),$<),$(KASAN:1=$(KASAN_FLAGS)) \
 COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-protector \
           -fno-omit-frame-pointer -fno-strict-aliasing -fno-asynchronous-unwind-tables \
           $(NO_LOOP_CALLS) -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP \
-          $(UBSAN:1=$(TRAP_UB))
+          $(UBSAN:1=$(TRAP_UB)) $(FILLED:1=$(FILL))
 CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) \
           -DSANITIZED=$(if $(KASAN)$(KCSAN)$(UBSAN),1,0) \
           -mcmodel=kernel -mno-red-zone -mgeneral-regs-only

@@ -37,6 +37,7 @@ __attribute__((noreturn)) static void end_undelivered(const struct trap_frame *f
     end_thread(record);
 }
 
+/* What is between the record's fields is 0. */
 static void fill_frame(struct exception_frame *e, const struct trap_frame *f,
                        const EXCEPTION_RECORD *r)
 {
@@ -46,7 +47,9 @@ static void fill_frame(struct exception_frame *e, const struct trap_frame *f,
     e->context_ex.All = (CONTEXT_CHUNK){ -(LONG)sizeof(CONTEXT), sizeof(CONTEXT) + 24 };
     e->context_ex.Legacy = (CONTEXT_CHUNK){ -(LONG)sizeof(CONTEXT), sizeof(CONTEXT) };
     e->context_ex.XState = (CONTEXT_CHUNK){ 25, 0 };
-    e->record = *r;
+    memcpy(&e->record, r,
+           offsetof(EXCEPTION_RECORD, NumberParameters) + sizeof r->NumberParameters);
+    memcpy(e->record.ExceptionInformation, r->ExceptionInformation, sizeof r->ExceptionInformation);
     e->rip = f->rip, e->cs = f->cs, e->eflags = f->rflags, e->rsp = f->rsp, e->ss = f->ss;
 }
 

@@ -152,9 +152,10 @@ static void query_semaphore(const struct object *object, void *info)
 static void query_mutant(const struct object *object, void *info)
 {
     const KMUTANT *m = (const KMUTANT *)&object->header;
-    *(MUTANT_BASIC_INFORMATION *)info =
-        (MUTANT_BASIC_INFORMATION){ m->Header.SignalState, m->OwnerThread == thread_current(),
-                                    m->Abandoned };
+    MUTANT_BASIC_INFORMATION *basic = info;
+    basic->CurrentCount = m->Header.SignalState;
+    basic->OwnedByCaller = m->OwnerThread == thread_current();
+    basic->AbandonedState = m->Abandoned;
 }
 
 static void query_owner(const struct object *object, void *info)

@@ -88,9 +88,9 @@ static void query_timer(const struct object *object, void *info)
 {
     const uint64_t due = timer_of(object)->DueTime;
     int64_t left = due > INT64_MAX ? INT64_MAX : (int64_t)(due - clock_ns());
-    *(TIMER_BASIC_INFORMATION *)info =
-        (TIMER_BASIC_INFORMATION){ .RemainingTime.QuadPart = left / 100,
-                                   .TimerState = object->header.SignalState > 0 };
+    TIMER_BASIC_INFORMATION *basic = info;
+    basic->RemainingTime.QuadPart = left / 100;
+    basic->TimerState = object->header.SignalState > 0;
 }
 
 NTSTATUS NtQueryTimer(HANDLE TimerHandle, TIMER_INFORMATION_CLASS TimerInformationClass,

@@ -37,8 +37,9 @@ NTSTATUS waitable_publish(struct object *object, const struct object_name *name,
 
 struct waitable_query {
     const struct object_type *type;
-    ULONG size;                                            /* at most 16 */
-    void (*fill)(const struct object *object, void *info); /* under the dispatcher lock */
+    ULONG size; /* at most 16 */
+    /* `info` is 0, and stays so between its fields. L: dispatcher lock */
+    void (*fill)(const struct object *object, void *info);
 };
 NTSTATUS waitable_answer(const struct waitable_query *query, HANDLE handle, PVOID to, ULONG length,
                          PULONG returned);

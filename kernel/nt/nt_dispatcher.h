@@ -149,7 +149,6 @@ typedef struct _TIMER_BASIC_INFORMATION {
     BOOLEAN TimerState;
 } TIMER_BASIC_INFORMATION;
 ABI_SIZE(TIMER_BASIC_INFORMATION, 0x10);
-/* As ring 3 is called; the time is when the timer came, since 1601. */
 
 typedef enum _MUTANT_INFORMATION_CLASS {
     MutantBasicInformation,

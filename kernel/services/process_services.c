@@ -33,13 +33,12 @@ static uint64_t cycles_of(struct process *process)
 
 static void fill_basic(struct process *process, void *info)
 {
-    *(PROCESS_BASIC_INFORMATION *)info = (PROCESS_BASIC_INFORMATION){
-        .ExitStatus = object_signaled(&process->object) ? process->exit_status : STATUS_PENDING,
-        .PebBaseAddress = (PVOID)process->peb,
-        .AffinityMask = cpu_set_primary(cpu_all()).Mask,
-        .BasePriority = THREAD_PRIORITY,
-        .UniqueProcessId = PROCESS_ID
-    };
+    PROCESS_BASIC_INFORMATION *basic = info;
+    basic->ExitStatus = object_signaled(&process->object) ? process->exit_status : STATUS_PENDING;
+    basic->PebBaseAddress = (PVOID)process->peb;
+    basic->AffinityMask = cpu_set_primary(cpu_all()).Mask;
+    basic->BasePriority = THREAD_PRIORITY;
+    basic->UniqueProcessId = PROCESS_ID;
 }
 
 static void fill_times(struct process *process, void *info)
@@ -65,14 +64,15 @@ NTSTATUS NtQueryInformationProcess(HANDLE ProcessHandle, PROCESSINFOCLASS Proces
     static const struct {
         PROCESSINFOCLASS class;
         ULONG size;
-        void (*fill)(struct process *process, void *info);
+        void (*fill)(struct process *process,
+                     void *info); /* is 0, and stays so between its fields */
     } classes[] = {
         { ProcessBasicInformation, sizeof(PROCESS_BASIC_INFORMATION), fill_basic },
         { ProcessTimes, sizeof(KERNEL_USER_TIMES), fill_times },
         { ProcessCycleTime, 2 * sizeof(ULONG64), fill_cycles },
     };
     struct object *object;
-    uint64_t info[6];
+    uint64_t info[6] = { 0 };
     unsigned i = 0;
     while (i < ARRAY_SIZE(classes) && classes[i].class != ProcessInformationClass)
         i++;

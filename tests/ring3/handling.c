@@ -85,6 +85,7 @@ TEST_USER(
     CHECK(record.ExceptionRecord == NULL);
     CHECK(record.ExceptionAddress == registers_ud2_here);
     CHECK_EQ(record.NumberParameters, 0);
+    CHECK_EQ((&record.NumberParameters)[1], 0); /* no field */
     CHECK_EQ(context.Rip, (uint64_t)registers_ud2_here);
     CHECK_EQ(context.EFlags & 0x401, 0x401);
     CHECK_EQ(context.ContextFlags, CONTEXT_ALL);

@@ -122,7 +122,9 @@ sub screen_text
 sub build_id
 {
     my ($build) = @_;
-    my ($id, $code) = (0, scalar `objcopy -O binary -j .text $build/ntpmu.elf /dev/stdout`);
+    system('objcopy', '-O', 'binary', '-j', '.text', "$build/ntpmu.elf", "$build/ntpmu.text") == 0
+        or die "no code in $build/ntpmu.elf\n";
+    my ($id, $code) = (0, Text::content("$build/ntpmu.text"));
     $code .= "\0" x (-length($code) % 4096);
     use integer;
     $id = ($id ^ $_) * -7_046_029_254_386_353_131 for unpack 'q<*', $code;
