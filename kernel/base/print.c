@@ -47,8 +47,12 @@ static uint64_t lock(void)
 {
     uint64_t flags = read_flags();
     cli();
-    while (!lock_broken && __atomic_exchange_n(&print_lock, 1, __ATOMIC_ACQUIRE))
-        pause();
+    while (!lock_broken && __atomic_exchange_n(&print_lock, 1, __ATOMIC_ACQUIRE)) {
+        if (flags & RFLAGS_IF)
+            sti();
+        pause(); /* the holder may be long: samples and ticks are not late by it */
+        cli();
+    }
     since = rdtsc();
     return flags;
 }

@@ -14,8 +14,8 @@
 #include "tests/harness/step.h"
 #include "tests/harness/user.h"
 
-#define ITERATIONS 8192u /* of 10 instructions */
-#define INTERVAL 4096u
+#define ITERATIONS 16384u /* of 10 instructions */
+#define INTERVAL 16384u /* longer than a line is printed, with interrupts off */
 
 /* --- Profile objects. --- */
 
