@@ -28,46 +28,6 @@ static void close_all(unsigned count)
         CHECK(CloseHandle(handles[i]));
 }
 
-TEST_USER(synch_waits, refusals,
-          "waits refuse counts, types, pointers, handles, rights, and a wait for all that names "
-          "one object twice")
-{
-    make_events(4);
-    CHECK_STATUS(ZwWaitForMultipleObjects(0, UNMAPPED, 7, FALSE, UNMAPPED),
-                 STATUS_INVALID_PARAMETER_1);
-    CHECK_STATUS(ZwWaitForMultipleObjects(65, handles, WaitAny, FALSE, NOW),
-                 STATUS_INVALID_PARAMETER_1);
-    CHECK_STATUS(ZwWaitForMultipleObjects(2, UNMAPPED, 2, FALSE, UNMAPPED),
-                 STATUS_INVALID_PARAMETER_3);
-    CHECK_STATUS(ZwWaitForMultipleObjects(2, handles, WaitAny, FALSE, UNMAPPED),
-                 STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwWaitForMultipleObjects(2, UNMAPPED, WaitAny, FALSE, NOW),
-                 STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwWaitForMultipleObjects(2, KERNEL_ADDRESS, WaitAny, FALSE, NOW),
-                 STATUS_ACCESS_VIOLATION);
-    HANDLE whole = handles[2], weak = ring3_limited(whole, EVENT_MODIFY_STATE);
-    handles[2] = NULL;
-    CHECK_STATUS(ZwWaitForMultipleObjects(3, handles, WaitAny, FALSE, NOW), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwWaitForMultipleObjects(2, handles, WaitAny, FALSE, NOW), STATUS_TIMEOUT);
-    handles[2] = weak;
-    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAll, FALSE, NOW), STATUS_ACCESS_DENIED);
-    CHECK_STATUS(ZwWaitForSingleObject(weak, FALSE, NOW), STATUS_ACCESS_DENIED);
-    handles[2] = handles[0];
-    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAll, FALSE, NOW),
-                 STATUS_INVALID_PARAMETER_MIX);
-    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAny, FALSE, NOW), STATUS_TIMEOUT);
-    CHECK_EQ(WaitForMultipleObjects(4, handles, TRUE, 0), WAIT_FAILED);
-    CHECK_EQ(GetLastError(), ERROR_INVALID_PARAMETER);
-    CHECK_STATUS(ZwWaitForSingleObject(NULL, FALSE, UNMAPPED), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwWaitForSingleObject(NULL, FALSE, NOW), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwWaitForSingleObject(NtCurrentThread(), FALSE, NOW), STATUS_TIMEOUT);
-    CHECK_STATUS(ZwWaitForSingleObject(NtCurrentProcess(), FALSE, NOW), STATUS_TIMEOUT);
-    CHECK_STATUS(ZwDelayExecution(FALSE, UNMAPPED), STATUS_ACCESS_VIOLATION);
-    handles[2] = whole;
-    CHECK(CloseHandle(weak));
-    close_all(4);
-}
-
 TEST_USER(synch_waits, signal_and_wait,
           "one object is signaled and another one waited for; what cannot be signaled is refused "
           "and nothing waited for")

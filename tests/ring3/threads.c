@@ -75,24 +75,6 @@ TEST_USER(ring3, no_such_service, "a service number that does not exist is refus
     CHECK_STATUS(no_such_service(), STATUS_INVALID_SYSTEM_SERVICE);
 }
 
-TEST_USER(ring3, bad_pointers, "services refuse pointers to nowhere and to the kernel")
-{
-    static const PVOID bad[] = { NULL, UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000,
-                                 (PVOID)~0ull };
-    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
-        CHECK_STATUS(ZwDelayExecution(FALSE, bad[i]), STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwQueryPerformanceCounter(bad[i], NULL), STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(write_console(bad[i], 8), STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwCreateThreadEx(bad[i], THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
-                                      (PVOID)return_argument, NULL, 0, 0, 0, 0, NULL),
-                     STATUS_ACCESS_VIOLATION);
-        if (bad[i])
-            CHECK_STATUS(ZwWaitForSingleObject(NtCurrentThread(), FALSE, bad[i]),
-                         STATUS_ACCESS_VIOLATION);
-    }
-    CHECK_STATUS(write_console("x", 257), STATUS_INVALID_PARAMETER);
-}
-
 TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
 {
     THREAD_BASIC_INFORMATION info;
@@ -218,42 +200,6 @@ TEST_USER(ring3, base_priority,
     CHECK_STATUS(ZwSetInformationThread((HANDLE)0x123450, ThreadBasePriority, &(LONG){ 0 },
                                         sizeof wrong),
                  STATUS_INVALID_HANDLE);
-}
-
-static NTSTATUS protect(HANDLE process, PVOID base, SIZE_T size, ULONG how)
-{
-    ULONG old = 0;
-    return ZwProtectVirtualMemory(process, &base, &size, how, &old);
-}
-
-TEST_USER(ring3, protect_refusals,
-          "each reason for which NtProtectVirtualMemory refuses; a refusal changes no protection")
-{
-    PVOID base = NULL;
-    SIZE_T size = 4 * 4096, page = 4096, none = 0;
-    static const ULONG read_only = 0;
-    HANDLE me = NtCurrentProcess();
-    REQUIRE_OK(ZwAllocateVirtualMemory(me, &base, 0, &size, MEM_RESERVE, PAGE_READWRITE));
-    REQUIRE_OK(ZwAllocateVirtualMemory(me, &base, 0, &page, MEM_COMMIT, PAGE_READWRITE));
-    CHECK_STATUS(protect(me, base, 2 * 4096, PAGE_READONLY), STATUS_NOT_COMMITTED);
-    CHECK_STATUS(protect(me, base, 5 * 4096, PAGE_READONLY), STATUS_CONFLICTING_ADDRESSES);
-    CHECK_STATUS(protect(me, base, 0, PAGE_READONLY), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(protect(me, base, ~(SIZE_T)0, PAGE_READONLY), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(protect(me, base, ~(SIZE_T)0 - (SIZE_T)base + 4097, PAGE_READONLY),
-                 STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(protect(me, base, 4096, 0x40000000), STATUS_INVALID_PAGE_PROTECTION);
-    CHECK_STATUS(protect((HANDLE)3, base, 4096, PAGE_READONLY), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(protect(NtCurrentThread(), base, 4096, PAGE_READONLY),
-                 STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS(ZwProtectVirtualMemory(me, &base, &page, PAGE_READONLY, NULL),
-                 STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwProtectVirtualMemory(me, &base, &page, PAGE_READONLY, (PULONG)&read_only),
-                 STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwProtectVirtualMemory(me, NULL, &page, PAGE_READONLY, (PULONG)&none),
-                 STATUS_ACCESS_VIOLATION);
-    *(volatile uint8_t *)base = 1; /* still */
-    none = 0;
-    CHECK_STATUS(ZwFreeVirtualMemory(me, &base, &none, MEM_RELEASE), STATUS_SUCCESS);
 }
 
 static MEMORY_BASIC_INFORMATION memory_at(uint64_t address)
