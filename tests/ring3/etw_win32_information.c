@@ -68,9 +68,10 @@ static void check_interval(ULONG source, ULONG interval)
              ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, intervals,
-          "class 5 sets and returns the interval of time and of a source that counts events, class 6 "
-          "what is sampled")
+TEST_USER(
+    etw_win32, intervals,
+    "class 5 sets and returns the interval of time and of a source that counts events, class 6 "
+    "what is sampled")
 {
     TRACE_PROFILE_INTERVAL time = { ProfileTime, 20000 };
     ULONG source = SOURCE;
