@@ -63,6 +63,7 @@ static void system_facts(void)
 {
     OSVERSIONINFOEXW wide = { .dwOSVersionInfoSize = sizeof(OSVERSIONINFOW), .wProductType = 7 };
     OSVERSIONINFOA narrow = { .dwOSVersionInfoSize = sizeof narrow };
+    MEMORYSTATUSEX room = { .dwLength = sizeof room };
     SYSTEM_INFO info;
     STARTUPINFOA start;
     STARTUPINFOW wide_start;
@@ -76,6 +77,7 @@ static void system_facts(void)
     IS(wide.wProductType, 7); /* not of the short form */
     IS(GetVersionExA(&narrow) && narrow.dwBuildNumber == 19045, 1);
     IS(GetVersion(), 10 | 19045 << 16);
+    IS(GlobalMemoryStatusEx(&room) && room.ullAvailPhys < room.ullTotalPhys, 1);
     GetNativeSystemInfo(&info);
     IS(info.wProcessorArchitecture, PROCESSOR_ARCHITECTURE_AMD64);
     IS(info.dwPageSize == 4096 && info.dwAllocationGranularity == 65536, 1);
