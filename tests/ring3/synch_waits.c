@@ -130,29 +130,3 @@ TEST_USER(synch_waits, one_switch,
     CHECK(CloseHandle(ready));
     close_all(MAXIMUM_WAIT_OBJECTS);
 }
-
-/* --- The end of a waiter. --- */
-
-static DWORD wait_for_ever(PVOID all)
-{
-    WaitForMultipleObjects(MAXIMUM_WAIT_OBJECTS, handles, all != NULL, INFINITE);
-    return 1;
-}
-
-TEST_USER(synch_waits, terminated,
-          "a thread that is ended while it waits for 64 objects takes none of them and leaves no "
-          "trace in them")
-{
-    make_events(MAXIMUM_WAIT_OBJECTS);
-    for (uint64_t all = 0; all < 2; all++) {
-        HANDLE thread = ring3_start(wait_for_ever, (PVOID)all);
-        Sleep(2);
-        CHECK_STATUS(ZwTerminateThread(thread, 77), STATUS_SUCCESS);
-        CHECK_EQ(ring3_end(thread), 77);
-        for (unsigned i = 0; i < MAXIMUM_WAIT_OBJECTS; i++) {
-            CHECK(SetEvent(handles[i]));
-            CHECK_STATUS(ZwWaitForSingleObject(handles[i], FALSE, NOW), STATUS_SUCCESS);
-        }
-    }
-    close_all(MAXIMUM_WAIT_OBJECTS);
-}

@@ -28,19 +28,6 @@ static DWORD sleep_long(PVOID milliseconds)
     return 7;
 }
 
-TEST_USER(ring3, thread_starts, "a thread cannot start where ring 3 has no addresses")
-{
-    static const uint64_t nowhere[] = { 0x7ffffffff000, 0x800000000000, 0xffff800000000000,
-                                        0xffffffff81000000, ~UINT64_C(0) };
-    for (unsigned i = 0; i < ARRAY_SIZE(nowhere); i++) {
-        HANDLE thread = NULL;
-        CHECK_STATUS(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
-                                      (PVOID)nowhere[i], NULL, 0, 0, 0, 0, NULL),
-                     STATUS_ACCESS_VIOLATION);
-        CHECK(thread == NULL);
-    }
-}
-
 TEST_USER(ring3, waits, "a wait times out, and a terminated thread ends it")
 {
     HANDLE thread = ring3_start(sleep_long, (PVOID)100000);
@@ -68,11 +55,6 @@ TEST_USER(ring3, sse_survives,
         threads[i] = ring3_start(keep_registers, (PVOID)(uint64_t)(i * 0x1111 + 5));
     for (unsigned i = 0; i < 4; i++)
         CHECK_EQ(ring3_end(threads[i]), 0);
-}
-
-TEST_USER(ring3, no_such_service, "a service number that does not exist is refused")
-{
-    CHECK_STATUS(no_such_service(), STATUS_INVALID_SYSTEM_SERVICE);
 }
 
 TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
@@ -166,16 +148,6 @@ TEST_USER(ring3, suspended,
     ZwClose(thread);
 }
 
-TEST_USER(ring3, suspended_ends, "a thread that was never resumed ends when it is ended")
-{
-    HANDLE thread = create_suspended();
-    resumed = 0;
-    CHECK_STATUS(ZwTerminateThread(thread, STATUS_NO_MEMORY), STATUS_SUCCESS);
-    CHECK_STATUS(ZwWaitForSingleObject(thread, FALSE, NULL), STATUS_WAIT_0);
-    CHECK(!resumed);
-    ZwClose(thread);
-}
-
 TEST_USER(ring3, base_priority,
           "a thread's priority is its process' 8 plus what is set; each status of that call")
 {
@@ -220,18 +192,4 @@ TEST_USER(ring3, stack_limit,
     CHECK_EQ(memory_at(limit - 1).Protect, PAGE_READWRITE | PAGE_GUARD);
     MEMORY_BASIC_INFORMATION info = memory_at(limit);
     CHECK_EQ((uint64_t)info.BaseAddress + info.RegionSize, base);
-}
-
-static NTSTATUS decommit(uint64_t address)
-{
-    PVOID base = (PVOID)(address & ~(uint64_t)4095);
-    SIZE_T size = 4096;
-    return ZwFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_DECOMMIT);
-}
-
-TEST_USER(ring3, keeps_its_pages, "pages of an image and of a stack cannot be decommitted")
-{
-    uint64_t local = 0;
-    CHECK_STATUS(decommit((uint64_t)&return_argument), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(decommit((uint64_t)&local), STATUS_INVALID_PARAMETER);
 }
