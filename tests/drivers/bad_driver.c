@@ -118,15 +118,7 @@ static VOID bad_irql(VOID)
 }
 
 static VOID bad_raise(VOID) { ExRaiseStatus((NTSTATUS)0xc0000123); }
-static VOID bad_int3(VOID) { asm volatile("int3"); }
 static VOID bad_ud2(VOID) { asm volatile("ud2"); }
-static VOID bad_step(VOID) { asm volatile("pushfq\n\torl $0x100, (%rsp)\n\tpopfq\n\tnop"); }
-static VOID bad_divide(VOID)
-{
-    volatile LONG zero = 0;
-    zero = 100 / zero;
-}
-
 static VOID bad_write(VOID) { *(volatile UCHAR *)(ULONG_PTR)nothing = 0xc3; }
 
 /* --- Requests, which it sends to itself. --- */
@@ -197,7 +189,6 @@ static VOID bad_check(VOID) { __asm__ volatile("int $0x29" : : "c"(2)); }
 
 static VOID bad_stop(VOID) { KeBugCheckEx(MANUALLY_INITIATED_CRASH, 1, 2, 3, 4); }
 static VOID bad_stopped(VOID) { KeBugCheck(MANUALLY_INITIATED_CRASH); }
-static VOID bad_higher(VOID) { ((VOID(NTAPI *)(KIRQL))routine(L"KeLowerIrql"))(DISPATCH_LEVEL); }
 static VOID bad_tagless(VOID) { ExAllocatePoolWithTag(NonPagedPool, 16, 0); }
 
 static VOID bad_lower(VOID)
@@ -206,8 +197,6 @@ static VOID bad_lower(VOID)
     raise(DISPATCH_LEVEL);
     raise(APC_LEVEL);
 }
-
-static VOID bad_no_level(VOID) { ((KIRQL(NTAPI *)(KIRQL))routine(L"KfRaiseIrql"))(HIGH_LEVEL + 1); }
 
 static VOID bad_early(VOID)
 {
@@ -282,19 +271,17 @@ static const struct {
     const WCHAR *Name;
     VOID (*Do)(VOID);
 } cases[] = {
-    { L"loop", bad_loop },       { L"hang", bad_hang },           { L"wait", bad_wait },
-    { L"service", bad_service }, { L"read", bad_read },           { L"dpc", bad_dpc },
-    { L"lock", bad_lock },       { L"free", bad_free },           { L"write", bad_write },
-    { L"irql", bad_irql },       { L"forget", bad_forget },       { L"twice", bad_twice },
-    { L"status", bad_status },   { L"keep", bad_keep },           { L"raise", bad_raise },
-    { L"tag", bad_tag },         { L"check", bad_check },         { L"overrun", bad_overrun },
-    { L"header", bad_header },   { L"stuck", bad_stuck },         { L"null", bad_null },
-    { L"stack", bad_stack },     { L"raised", bad_raised },       { L"stop", bad_stop },
-    { L"stopped", bad_stopped }, { L"higher", bad_higher },       { L"tagless", bad_tagless },
-    { L"lower", bad_lower },     { L"no_level", bad_no_level },   { L"early", bad_early },
-    { L"beyond", bad_beyond },   { L"not_owner", bad_not_owner }, { L"not_mine", bad_not_mine },
-    { L"unmade", bad_unmade },   { L"int3", bad_int3 },           { L"ud2", bad_ud2 },
-    { L"step", bad_step },       { L"divide", bad_divide },
+    { L"loop", bad_loop },         { L"hang", bad_hang },       { L"wait", bad_wait },
+    { L"service", bad_service },   { L"read", bad_read },       { L"dpc", bad_dpc },
+    { L"lock", bad_lock },         { L"free", bad_free },       { L"write", bad_write },
+    { L"irql", bad_irql },         { L"forget", bad_forget },   { L"twice", bad_twice },
+    { L"status", bad_status },     { L"keep", bad_keep },       { L"raise", bad_raise },
+    { L"tag", bad_tag },           { L"check", bad_check },     { L"overrun", bad_overrun },
+    { L"header", bad_header },     { L"stuck", bad_stuck },     { L"null", bad_null },
+    { L"stack", bad_stack },       { L"raised", bad_raised },   { L"stop", bad_stop },
+    { L"stopped", bad_stopped },   { L"tagless", bad_tagless }, { L"lower", bad_lower },
+    { L"early", bad_early },       { L"beyond", bad_beyond },   { L"not_owner", bad_not_owner },
+    { L"not_mine", bad_not_mine }, { L"unmade", bad_unmade },   { L"ud2", bad_ud2 },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

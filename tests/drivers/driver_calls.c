@@ -157,27 +157,6 @@ static VOID check_locks(VOID)
     CHECK(frequency.QuadPart == 10000000 && after.QuadPart - before.QuadPart >= 3000);
 }
 
-static GROUP_AFFINITY affinity(VOID)
-{
-    GROUP_AFFINITY a = { 0, 0, { 0 } };
-    ULONG returned;
-    CHECK(ZwQueryInformationThread((HANDLE)(LONG_PTR)-2, THREAD_GROUP_INFORMATION, &a, sizeof a,
-                                   &returned) == STATUS_SUCCESS);
-    return a;
-}
-
-static VOID check_affinity(VOID)
-{
-    GROUP_AFFINITY own = affinity();
-    ULONG in_group = KeQueryActiveProcessorCountEx(0);
-    CHECK(own.Mask == KeQueryActiveProcessors());
-    CHECK(in_group >= 1 && in_group <= 64);
-    KeSetSystemAffinityThread(1);
-    KeSetSystemAffinityThread(own.Mask & ~1ull ? own.Mask & ~1ull : 1);
-    KeRevertToUserAffinityThread(); /* what it had before both */
-    CHECK(affinity().Mask == own.Mask);
-}
-
 /* --- Memory. --- */
 
 static VOID check_pool(VOID)
@@ -301,7 +280,6 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_timers();
     check_registers();
     check_locks();
-    check_affinity();
     check_pool();
     check_addresses();
     check_threads();

@@ -195,74 +195,36 @@ static VOID check_sample(VOID)
 typedef NTSTATUS NTAPI CREATE_SECURE(PDRIVER_OBJECT, ULONG, PUNICODE_STRING, DEVICE_TYPE, ULONG,
                                      BOOLEAN, PUNICODE_STRING, const GUID *, PDEVICE_OBJECT *);
 
-/* Names of devices and of links, each beside those before it. */
-static const struct {
-    const WCHAR *Name;
-    NTSTATUS Status;
-} names[] = {
-    { L"\\Device\\Checks", STATUS_SUCCESS },
-    { L"\\DEVICE\\checks", STATUS_OBJECT_NAME_COLLISION },
-    { L"\\Driver\\Checks", STATUS_SUCCESS },
-    { L"\\DosDevices\\Checks", STATUS_SUCCESS },
-    { L"\\??\\CHECKS", STATUS_OBJECT_NAME_COLLISION },
-    { L"\\GLOBAL??\\Checks", STATUS_OBJECT_NAME_COLLISION },
-    { L"\\Checks", STATUS_SUCCESS },
-    { L"\\Nowhere\\Checks", STATUS_OBJECT_PATH_NOT_FOUND },
-    { L"\\Device\\Folder\\Checks", STATUS_OBJECT_PATH_NOT_FOUND },
-    { L"\\Device\\", STATUS_OBJECT_NAME_INVALID },
-    { L"Checks", STATUS_OBJECT_PATH_SYNTAX_BAD },
-};
-
 static VOID check_names(PDRIVER_OBJECT DriverObject)
 {
-    UNICODE_STRING name, target = RTL_CONSTANT_STRING(L"\\Device\\Target"), empty = { 0, 0, NULL };
-    PDEVICE_OBJECT device; /* DO_DEVICE_INITIALIZING: nobody opens it yet */
+    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Checks"),
+                   upper = RTL_CONSTANT_STRING(L"\\DEVICE\\checks"),
+                   link = RTL_CONSTANT_STRING(L"\\DosDevices\\Checks"),
+                   same = RTL_CONSTANT_STRING(L"\\??\\CHECKS"), empty = { 0, 0, NULL };
+    PDEVICE_OBJECT device, other; /* DO_DEVICE_INITIALIZING: nobody opens it yet */
     OBJECT_ATTRIBUTES attributes;
     IO_STATUS_BLOCK block;
     HANDLE handle;
-    NTSTATUS status;
     UNICODE_STRING secure = RTL_CONSTANT_STRING(L"IoCreateDeviceSecure");
-    CREATE_SECURE *create_secure;
-    for (ULONG links = 0; links < 2; links++) {
-        for (ULONG i = 0; i < sizeof names / sizeof names[0]; i++) {
-            RtlInitUnicodeString(&name, names[i].Name);
-            status = links ? IoCreateSymbolicLink(&name, &target)
-                           : IoCreateDevice(DriverObject, 16, &name, FILE_DEVICE_UNKNOWN, 0, FALSE,
-                                            &device);
-            CHECK(status == names[i].Status);
-            if (links && NT_SUCCESS(status)) /* no device takes a link's name */
-                CHECK(IoCreateDevice(DriverObject, 0, &name, FILE_DEVICE_UNKNOWN, 0, FALSE,
-                                     &device) == STATUS_OBJECT_NAME_COLLISION);
-        }
-        for (ULONG i = 0; links && i < sizeof names / sizeof names[0]; i++) {
-            RtlInitUnicodeString(&name, names[i].Name);
-            status = IoDeleteSymbolicLink(&name);
-            CHECK(status == STATUS_SUCCESS || names[i].Status != STATUS_SUCCESS);
-            CHECK(IoDeleteSymbolicLink(&name) != STATUS_SUCCESS);
-        }
-        CHECK(links || DriverObject->DeviceObject == device);
-        while (DriverObject->DeviceObject)
-            IoDeleteDevice(DriverObject->DeviceObject);
-    }
-    IS(IoCreateDeviceSecure(DriverObject, 16, &target, FILE_DEVICE_UNKNOWN, 0, FALSE,
-                            &SDDL_DEVOBJ_SYS_ALL_ADM_ALL, NULL, &device),
-       STATUS_SUCCESS);
-    IoDeleteDevice(device);
-    create_secure = (CREATE_SECURE *)(ULONG_PTR)MmGetSystemRoutineAddress(&secure);
-    IS(create_secure(DriverObject, 16, &target, FILE_DEVICE_UNKNOWN, 0, FALSE, NULL, NULL, &device),
-       STATUS_SUCCESS);
-    InitializeObjectAttributes(&attributes, &target, 0, NULL, NULL);
+    CREATE_SECURE *create_secure = (CREATE_SECURE *)(ULONG_PTR)MmGetSystemRoutineAddress(&secure);
+    SUCCEEDS(
+        create_secure(DriverObject, 16, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, NULL, NULL, &device));
+    IS(IoCreateDevice(DriverObject, 16, &upper, FILE_DEVICE_UNKNOWN, 0, FALSE, &other),
+       STATUS_OBJECT_NAME_COLLISION);
+    SUCCEEDS(IoCreateSymbolicLink(&link, &name));
+    IS(IoCreateSymbolicLink(&same, &name), STATUS_OBJECT_NAME_COLLISION);
+    SUCCEEDS(IoDeleteSymbolicLink(&same));
+    InitializeObjectAttributes(&attributes, &name, 0, NULL, NULL);
     IS(ZwCreateFile(&handle, GENERIC_READ, &attributes, &block, NULL, 0, 0, FILE_OPEN, 0, NULL, 0),
        STATUS_NO_SUCH_DEVICE);
     IoDeleteDevice(device);
-    CHECK(IoCreateDevice(DriverObject, 16, &empty, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) ==
-          STATUS_SUCCESS);
+    SUCCEEDS(IoCreateDevice(DriverObject, 16, &empty, FILE_DEVICE_UNKNOWN, 0, FALSE, &device));
     CHECK(device->DeviceExtension && DriverObject->DeviceObject == device);
     IoDeleteDevice(device);
     CHECK(!DriverObject->DeviceObject);
 }
 
-static volatile LONG begun, ended, in_dpc;
+static volatile LONG begun, ended;
 
 static VOID NTAPI on_thread(HANDLE ProcessId, HANDLE ThreadId, BOOLEAN Create)
 {
@@ -297,37 +259,6 @@ static VOID check_threads(VOID)
     CHECK(PsSetCreateProcessNotifyRoutine(on_process, FALSE) == STATUS_INVALID_PARAMETER);
     SUCCEEDS(PsSetCreateProcessNotifyRoutine(on_process, TRUE));
     CHECK(PsSetCreateProcessNotifyRoutine(on_process, TRUE) == STATUS_INVALID_PARAMETER);
-}
-
-static VOID NTAPI on_dpc(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument2)
-{
-    if (Dpc == Context && KeGetCurrentIrql() == DISPATCH_LEVEL)
-        InterlockedIncrement(&in_dpc);
-}
-
-static VOID check_time(VOID)
-{
-    KDPC dpc;
-    KTIMER timer;
-    LARGE_INTEGER soon, before, zero;
-    KIRQL irql;
-    soon.QuadPart = -30000; /* 3 ms */
-    zero.QuadPart = 0;
-    KeInitializeDpc(&dpc, on_dpc, &dpc);
-    KeInitializeTimer(&timer);
-    before = KeQueryPerformanceCounter(NULL);
-    CHECK(!KeSetTimer(&timer, soon, &dpc));
-    CHECK(KeWaitForSingleObject(&timer, Executive, KernelMode, FALSE, &zero) == STATUS_TIMEOUT);
-    CHECK(KeWaitForSingleObject(&timer, Executive, KernelMode, FALSE, NULL) == STATUS_SUCCESS);
-    CHECK(KeQueryPerformanceCounter(NULL).QuadPart - before.QuadPart >= 30000);
-    KeFlushQueuedDpcs();
-    CHECK(in_dpc == 1 && KeReadStateTimer(&timer) && !KeCancelTimer(&timer));
-    KeRaiseIrql(DISPATCH_LEVEL, &irql);
-    CHECK(KeInsertQueueDpc(&dpc, NULL, NULL) && !KeInsertQueueDpc(&dpc, NULL, NULL) && in_dpc == 1);
-    KeLowerIrql(irql);
-    KeFlushQueuedDpcs();
-    CHECK(in_dpc == 2);
-    CHECK(KeDelayExecutionThread(KernelMode, FALSE, &soon) == STATUS_SUCCESS);
 }
 
 static VOID check_processors(VOID)
@@ -396,20 +327,6 @@ static VOID check_shared(VOID)
     CHECK(KeQueryInterruptTime() >= *(const volatile ULONG64 *)0xfffff78000000008);
 }
 
-/* SSE registers are the thread's own, waits or not. */
-static VOID check_sse(VOID)
-{
-    LARGE_INTEGER soon;
-    double sum = 0;
-    volatile double part = 0.5;
-    soon.QuadPart = -10000;
-    for (int i = 0; i < 10; i++) {
-        sum += part * i;
-        KeDelayExecutionThread(KernelMode, FALSE, &soon);
-    }
-    CHECK(sum == 22.5);
-}
-
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
@@ -422,10 +339,8 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_sample();
     check_names(DriverObject);
     check_threads();
-    check_time();
     check_processors();
     check_memory();
     check_shared();
-    check_sse();
     return check_result();
 }

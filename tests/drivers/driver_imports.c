@@ -101,40 +101,6 @@ static VOID check_section(VOID)
     ExFreePoolWithTag(mine, 'tceS');
 }
 
-static VOID check_section_refusals(VOID)
-{
-    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\PhysicalMemory");
-    OBJECT_ATTRIBUTES attributes;
-    LARGE_INTEGER from = { .QuadPart = 0 };
-    const HANDLE self = (HANDLE)(LONG_PTR)-1;
-    HANDLE section;
-    PVOID view = (PVOID)(ULONG_PTR)0x10000;
-    SIZE_T size = 64;
-    InitializeObjectAttributes(&attributes, NULL, OBJ_CASE_INSENSITIVE, NULL, NULL);
-    IS(ZwOpenSection(&section, SECTION_MAP_READ, &attributes), STATUS_INVALID_PARAMETER);
-    attributes.ObjectName = &name;
-    attributes.Length--;
-    IS(ZwOpenSection(&section, SECTION_MAP_READ, &attributes), STATUS_INVALID_PARAMETER);
-    attributes.Length++;
-    SUCCEEDS(ZwOpenSection(&section, SECTION_MAP_READ, &attributes));
-    IS(ZwMapViewOfSection(section, self, &view, 0, 0, &from, &size, ViewShare, 0, PAGE_READONLY),
-       STATUS_INVALID_PARAMETER_4);
-    view = NULL;
-    size = 0;
-    IS(ZwMapViewOfSection(section, self, &view, 0, 0, &from, &size, ViewShare, 0, PAGE_READONLY),
-       STATUS_INVALID_PARAMETER);
-    size = (SIZE_T)-1;
-    IS(ZwMapViewOfSection(section, self, &view, 0, 0, &from, &size, ViewShare, 0, PAGE_READONLY),
-       STATUS_CONFLICTING_ADDRESSES);
-    size = 64;
-    from.QuadPart = 1ll << 60;
-    IS(ZwMapViewOfSection(section, self, &view, 0, 0, &from, &size, ViewShare, 0, PAGE_READONLY),
-       STATUS_CONFLICTING_ADDRESSES);
-    CHECK(!view && size == 64 && from.QuadPart == 1ll << 60);
-    IS(ZwUnmapViewOfSection(self, (PVOID)(ULONG_PTR)0x10000), STATUS_NOT_MAPPED_VIEW);
-    SUCCEEDS(ZwClose(section));
-}
-
 static VOID check_memory(VOID)
 {
     PHYSICAL_ADDRESS any, low;
@@ -179,7 +145,6 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_pci();
     check_memory();
     check_section();
-    check_section_refusals();
     check_system();
     return check_result();
 }

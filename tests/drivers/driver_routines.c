@@ -65,6 +65,7 @@ static VOID check_processors(VOID)
     IS(KeQueryMaximumProcessorCountEx(KeQueryMaximumGroupCount()), 0);
     IS(KeQueryMaximumGroupCount(), 1);
     IS(active, (1u << count) - 1);
+    IS(KeQueryActiveProcessors(), active);
     IS(KeGetProcessorNumberFromIndex(count, &last), STATUS_INVALID_PARAMETER);
     SUCCEEDS(KeGetProcessorNumberFromIndex(count - 1, &last));
     IS(KeGetProcessorIndexFromNumber(&last), count - 1);

@@ -8,18 +8,17 @@
 #define TWO 0x99aabbccddeeff01
 #define PASS (CONTEXT_CONTROL | CONTEXT_INTEGER)
 
-NTSTATUS NTAPI NtGetContextThread(HANDLE, PCONTEXT);
 NTSTATUS NTAPI NtSetContextThread(HANDLE, PCONTEXT);
 
 /* `loop` iterates with known registers; `land` stores those that it comes with and ends the
  * thread as `loop` would. */
-extern char loop_begin[], loop_end[], land[], stand[];
+extern char loop_begin[], loop_end[], land[];
 DWORD WINAPI loop(LPVOID unused);
 struct landed {
     ULONG64 rbx, r12, xmm3, flags, cs, ss, rax, rsp;
 };
 struct landed landed;
-volatile LONG stop, stands;
+volatile LONG stop;
 ULONG64 safe_rsp;
 asm(".text\n"
     "loop:\n"
@@ -47,11 +46,7 @@ asm(".text\n"
     "    mov %ss, %rax\n    mov %rax, landed+40(%rip)\n"
     "    pushq $0x202\n    popfq\n"
     "    mov $2, %eax\n"
-    "    pop %r12\n    pop %rbx\n    ret\n"
-    "stand:\n" /* touches no stack */
-    "    pause\n"
-    "    movl $1, stands(%rip)\n"
-    "    jmp stand\n");
+    "    pop %r12\n    pop %rbx\n    ret\n");
 
 static CONTEXT get(HANDLE thread, DWORD flags)
 {
@@ -143,29 +138,6 @@ static void check_set(void)
     IS(landed.flags & 0x27202, 0x202); /* neither VM nor NT nor IOPL; IF */
 }
 
-/* A stack of the kernel's: interrupts come there, and go back. */
-static void check_stack(void)
-{
-    CONTEXT c;
-    HANDLE thread = start(&c);
-    c.Rip = (ULONG64)stand;
-    for (int i = 0; i < 2; i++) {
-        c.Rsp = i ? NOT_CANONICAL + 8 : (ULONG64)KERNEL_ADDRESS;
-        stands = 0;
-        IS(SetThreadContext(thread, &c), TRUE);
-        IS(ResumeThread(thread), 1);
-        while (!stands)
-            Sleep(1);
-        IS(SuspendThread(thread), 0);
-        IS(get(thread, PASS).Rsp, c.Rsp);
-    }
-    c.Rip = (ULONG64)land;
-    IS(SetThreadContext(thread, &c), TRUE);
-    IS(ResumeThread(thread), 1);
-    IS(end_of(thread), 2);
-    IS(landed.rsp, c.Rsp);
-}
-
 static LONG CALLBACK go_to_land(EXCEPTION_POINTERS *e)
 {
     if (e->ExceptionRecord->ExceptionCode != STATUS_ACCESS_VIOLATION ||
@@ -244,68 +216,6 @@ static void check_waiter(void)
     CloseHandle(event);
 }
 
-/* --- Two that ask for each other's. --- */
-
-static HANDLE pair[2];
-static volatile LONG asked;
-
-static DWORD WINAPI ask(LPVOID other)
-{
-    CONTEXT c = { .ContextFlags = CONTEXT_FULL };
-    for (int i = 0; i < 100; i++)
-        if (!GetThreadContext(pair[(ULONG_PTR)other], &c))
-            return 1;
-        else
-            InterlockedIncrement(&asked);
-    while (asked < 200)
-        Sleep(1);
-    return 0;
-}
-
-static void check_pair(void)
-{
-    for (ULONG_PTR i = 0; i < 2; i++)
-        pair[i] = CreateThread(NULL, 0, ask, (LPVOID)(1 - i), CREATE_SUSPENDED, NULL);
-    ResumeThread(pair[0]);
-    ResumeThread(pair[1]);
-    IS(end_of(pair[0]), 0);
-    IS(end_of(pair[1]), 0);
-    IS(asked, 200);
-}
-
-/* --- Statuses. --- */
-
-static void check_statuses(void)
-{
-    struct {
-        CONTEXT context;
-        UCHAR more[16];
-    } c = { .context = { .ContextFlags = PASS } };
-    HANDLE thread = CreateThread(NULL, 0, give_back, (LPVOID)6, CREATE_SUSPENDED, NULL), weak;
-    HANDLE event = CreateEventA(NULL, TRUE, FALSE, NULL);
-    PCONTEXT odd = (PCONTEXT)((UCHAR *)&c + 8);
-    NTSTATUS(NTAPI * calls[])(HANDLE, PCONTEXT) = { NtGetContextThread, NtSetContextThread };
-    weak = limited(thread, THREAD_SUSPEND_RESUME);
-    for (int i = 0; i < 2; i++) {
-        IS(calls[i](thread, odd), STATUS_DATATYPE_MISALIGNMENT);
-        IS(calls[i](thread, NULL), STATUS_ACCESS_VIOLATION);
-        IS(calls[i](thread, KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
-        IS(calls[i](weak, &c.context), STATUS_ACCESS_DENIED);
-        IS(calls[i](event, &c.context), STATUS_OBJECT_TYPE_MISMATCH);
-        IS(calls[i](NULL, &c.context), STATUS_INVALID_HANDLE);
-        c.context.ContextFlags = 3; /* of another processor */
-        IS(calls[i](thread, &c.context), STATUS_INVALID_PARAMETER);
-        c.context.ContextFlags = PASS;
-    }
-    IS(ResumeThread(thread), 1);
-    IS(WaitForSingleObject(thread, 60000), WAIT_OBJECT_0);
-    for (int i = 0; i < 2; i++)
-        IS(calls[i](thread, &c.context), STATUS_UNSUCCESSFUL);
-    IS(end_of(thread), 6);
-    CloseHandle(weak);
-    CloseHandle(event);
-}
-
 /* --- Unwinding. --- */
 
 /* PUSH RBP; MOV RBP, RSP; more prologue: the frame is RSP's, after MOV it is RBP's. */
@@ -331,11 +241,8 @@ int main(void)
     check_frame();
     check_get();
     check_set();
-    check_stack();
     check_rip();
     check_new();
     check_waiter();
-    check_pair();
-    check_statuses();
     return check_result();
 }

@@ -2,8 +2,6 @@
 // What programs have from the libraries beneath them: modules, thread-local storage, exceptions,
 // heaps, arguments.
 #include <windows.h>
-#include <csetjmp>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -165,55 +163,6 @@ static void thrown()
     IS(kept == 1.5, 1);
 }
 
-static int order;
-static ULONG_PTR raised[2];
-
-static LONG CALLBACK first(PEXCEPTION_POINTERS p)
-{
-    if (p->ExceptionRecord->ExceptionCode != 0xe0001234)
-        return EXCEPTION_CONTINUE_SEARCH;
-    order = order * 10 + 1;
-    raised[0] = p->ExceptionRecord->NumberParameters;
-    raised[1] = p->ExceptionRecord->ExceptionInformation[1];
-    return EXCEPTION_CONTINUE_SEARCH;
-}
-
-static LONG CALLBACK second(PEXCEPTION_POINTERS p)
-{
-    if (p->ExceptionRecord->ExceptionCode != 0xe0001234)
-        return EXCEPTION_CONTINUE_SEARCH;
-    order = order * 10 + 2;
-    return EXCEPTION_CONTINUE_EXECUTION;
-}
-
-static LONG WINAPI last_resort(PEXCEPTION_POINTERS p)
-{
-    order = order * 10 + 3;
-    p->ContextRecord->Rip +=
-        p->ExceptionRecord->ExceptionCode == STATUS_ILLEGAL_INSTRUCTION ? 2 : 0;
-    return EXCEPTION_CONTINUE_EXECUTION;
-}
-
-static void vectored()
-{
-    const ULONG_PTR given[2] = { 5, 6 };
-    PVOID b = AddVectoredExceptionHandler(0, second), a = AddVectoredExceptionHandler(1, first);
-    RaiseException(0xe0001234, 0, 2, given);
-    IS(order, 12);
-    IS(raised[0], 2);
-    IS(raised[1], 6);
-    IS(RemoveVectoredExceptionHandler(a) && !RemoveVectoredExceptionHandler(a), 1);
-    RaiseException(0xe0001234, 0, 0, nullptr);
-    IS(order, 122);
-    IS(RemoveVectoredExceptionHandler(b), 1);
-    order = 0;
-    SetUnhandledExceptionFilter(last_resort);
-    RaiseException(0xe0001234, 0, 0, nullptr);
-    asm volatile("ud2");
-    IS(order, 33);
-    IS(SetUnhandledExceptionFilter(nullptr) == last_resort, 1);
-}
-
 static bool holds(const unsigned char *block, size_t size, unsigned char value)
 {
     for (size_t i = 0; i < size; i++)
@@ -313,25 +262,6 @@ static void heaps()
     IS(VirtualQuery(big, &m, sizeof m) && m.State == MEM_FREE, 1);
 }
 
-static int answers;
-static void on_signal(int number) { answers += number; }
-
-static void signals()
-{
-    IS(std::signal(SIGTERM, on_signal) == SIG_DFL, 1);
-    IS(std::raise(SIGTERM), 0);
-    IS(answers, SIGTERM);
-    IS(std::signal(SIGTERM, SIG_IGN) == SIG_DFL, 1); // one call only
-    IS(std::raise(SIGTERM), 0);
-    std::jmp_buf place;
-    volatile double kept = 2.5;
-    volatile int iterations = 0;
-    if (!setjmp(place) && iterations++ < 2)
-        std::longjmp(place, 0); // which returns 1
-    IS(iterations, 1);
-    IS(kept == 2.5, 1);
-}
-
 static void at_end_first()
 {
     std::puts("last");
@@ -345,9 +275,7 @@ int main(int argc, char **argv)
     modules();
     local_storage();
     thrown();
-    vectored();
     heaps();
-    signals();
     std::atexit(at_end_first);
     std::atexit(at_end_second);
     return check_result();

@@ -9,70 +9,51 @@
 #include <string.h>
 #include "check.h"
 
-/* What objects do tests/ring3/synch*.c prove; here is what kernel32 makes of names, flags and
- * errors. */
+/* What objects do tests/ring3/synch*.c prove; here is what kernel32 makes of names and flags. */
 static void objects(void)
 {
+    LONG before;
     HANDLE event = CreateEventExW(NULL, L"an event", CREATE_EVENT_MANUAL_RESET, EVENT_ALL_ACCESS);
     HANDLE same = CreateEventA(NULL, FALSE, TRUE, "an event");
     IS(event && same && GetLastError() == ERROR_ALREADY_EXISTS, 1);
     IS(WaitForSingleObject(same, 0), WAIT_TIMEOUT); /* the first one says that it is not set */
     IS(SetEvent(event) && PulseEvent(event), 1);
-    IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT);
     IS(CloseHandle(event) && CloseHandle(same), 1);
     event = CreateEventW(NULL, FALSE, TRUE, NULL);
     IS(WaitForSingleObject(event, 0), 0);
     IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT);
     CloseHandle(event);
-    event = CreateEventExW(NULL, NULL, CREATE_EVENT_INITIAL_SET, SYNCHRONIZE);
-    IS(WaitForSingleObject(event, 0), 0);
-    IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT); /* the wait has reset it */
-    FAILS(SetEvent(event), 0, ERROR_ACCESS_DENIED);
-    CloseHandle(event);
-
     HANDLE mutex = CreateMutexExW(NULL, L"a mutex", CREATE_MUTEX_INITIAL_OWNER, MUTEX_ALL_ACCESS);
     same = CreateMutexA(NULL, FALSE, "a mutex");
-    IS(GetLastError(), ERROR_ALREADY_EXISTS);
     IS(ReleaseMutex(same), 1);
     FAILS(ReleaseMutex(mutex), 0, ERROR_NOT_OWNER);
     IS(CloseHandle(same) && CloseHandle(mutex), 1);
-
-    LONG before;
     HANDLE semaphore = CreateSemaphoreA(NULL, 1, 2, "a semaphore");
     FAILS(CreateMutexW(NULL, FALSE, L"a semaphore"), NULL, ERROR_INVALID_HANDLE);
     same = CreateSemaphoreExW(NULL, 0, 9, L"a semaphore", 0, SEMAPHORE_ALL_ACCESS);
-    IS(GetLastError(), ERROR_ALREADY_EXISTS);
     IS(WaitForSingleObject(same, 0), 0);
     IS(ReleaseSemaphore(same, 2, &before) && before == 0, 1);
-    FAILS(ReleaseSemaphore(semaphore, 1, NULL), 0, ERROR_TOO_MANY_POSTS);
     FAILS(CreateSemaphoreW(NULL, 3, 2, NULL), NULL, ERROR_INVALID_PARAMETER);
     IS(CloseHandle(semaphore) && CloseHandle(same), 1);
 }
 
 static void console(void)
 {
-    HANDLE output = GetStdHandle(STD_OUTPUT_HANDLE), input = GetStdHandle(STD_INPUT_HANDLE);
+    HANDLE output = GetStdHandle(STD_OUTPUT_HANDLE);
     CPINFO info;
     DWORD mode;
     LARGE_INTEGER zero = { .QuadPart = 0 };
     IS(GetConsoleMode(output, &mode) && SetConsoleMode(output, mode), 1);
-    FAILS(SetConsoleMode(NULL, mode), 0, ERROR_INVALID_HANDLE);
     IS(GetConsoleCP() == CP_UTF8 && GetConsoleOutputCP() == CP_UTF8 && GetOEMCP() == CP_UTF8, 1);
     IS(SetConsoleCP(CP_UTF8) && SetConsoleOutputCP(CP_UTF8), 1);
     IS(SetConsoleCP(1252) || SetConsoleOutputCP(1252), 0);
     IS(GetCPInfo(CP_UTF8, &info) && info.MaxCharSize == 4 && info.DefaultChar[0] == '?', 1);
-    IS(GetCPInfo(20127, &info) && info.MaxCharSize == 1, 1);
     FAILS(GetCPInfo(932, &info), 0, ERROR_INVALID_PARAMETER);
     IS(IsDBCSLeadByteEx(CP_UTF8, 0x81), 0);
-    IS(SetStdHandle(STD_INPUT_HANDLE, output) && GetStdHandle(STD_INPUT_HANDLE) == output, 1);
-    IS(SetStdHandle(STD_INPUT_HANDLE, input) && GetStdHandle(STD_INPUT_HANDLE) == input, 1);
     IS(SetStdHandle(STD_ERROR_HANDLE, GetStdHandle(STD_ERROR_HANDLE)), 1);
-    FAILS(SetStdHandle(STD_ERROR_HANDLE - 1, output), 0, ERROR_INVALID_HANDLE);
     FAILS(SetFilePointerEx(output, zero, NULL, FILE_BEGIN), 0, ERROR_INVALID_FUNCTION);
-    FAILS(SetFilePointerEx(NULL, zero, NULL, FILE_BEGIN), 0, ERROR_INVALID_HANDLE);
     FAILS(GetFileAttributesExW(L"x", GetFileExInfoStandard, &info), 0, ERROR_FILE_NOT_FOUND);
-    IS(FlushFileBuffers(output), 1);
-    IS(AreFileApisANSI(), 1);
+    IS(FlushFileBuffers(output) && AreFileApisANSI(), 1);
     OutputDebugStringA("debug, ");
     OutputDebugStringW(L"as sixteen bits, and more of it than sixty-four characters, which go as "
                        L"two parts\n");
@@ -82,6 +63,7 @@ static void system_facts(void)
 {
     OSVERSIONINFOEXW wide = { .dwOSVersionInfoSize = sizeof(OSVERSIONINFOW), .wProductType = 7 };
     OSVERSIONINFOA narrow = { .dwOSVersionInfoSize = sizeof narrow };
+    MEMORYSTATUSEX room = { .dwLength = sizeof room };
     SYSTEM_INFO info;
     STARTUPINFOA start;
     STARTUPINFOW wide_start;
@@ -93,14 +75,9 @@ static void system_facts(void)
     IS(wide.dwMajorVersion == 10 && !wide.dwMinorVersion && wide.dwBuildNumber == 19045, 1);
     IS(wide.dwPlatformId == VER_PLATFORM_WIN32_NT && !wide.szCSDVersion[127], 1);
     IS(wide.wProductType, 7); /* not of the short form */
-    wide.dwOSVersionInfoSize = sizeof wide;
-    IS(GetVersionExW((OSVERSIONINFOW *)&wide) && !wide.wProductType, 1);
-    wide.dwOSVersionInfoSize--;
-    FAILS(GetVersionExW((OSVERSIONINFOW *)&wide), 0, ERROR_INSUFFICIENT_BUFFER);
     IS(GetVersionExA(&narrow) && narrow.dwBuildNumber == 19045, 1);
-    narrow.dwOSVersionInfoSize = sizeof(OSVERSIONINFOW);
-    FAILS(GetVersionExA(&narrow), 0, ERROR_INSUFFICIENT_BUFFER);
     IS(GetVersion(), 10 | 19045 << 16);
+    IS(GlobalMemoryStatusEx(&room) && room.ullAvailPhys < room.ullTotalPhys, 1);
     GetNativeSystemInfo(&info);
     IS(info.wProcessorArchitecture, PROCESSOR_ARCHITECTURE_AMD64);
     IS(info.dwPageSize == 4096 && info.dwAllocationGranularity == 65536, 1);
@@ -136,20 +113,10 @@ static void memory(void)
     IS(VirtualProtectEx(self, p + 4096, 4096, PAGE_NOACCESS, &old) && old == PAGE_READWRITE, 1);
     IS(IsBadStringPtrA(p, 4096), 0); /* it ends before that page */
     IS(IsBadStringPtrA(p, 4097), 1);
-    IS(IsBadStringPtrW((WCHAR *)p, 2048), 0);
-    IS(IsBadStringPtrW((WCHAR *)p, 2049), 1);
     IS(IsBadStringPtrW((WCHAR *)(p + 4095), 1), 1); /* half of a character */
-    IS(IsBadStringPtrA(p + 4096, 1), 1);
-    p[4095] = 0;
-    IS(IsBadStringPtrA(p, 5000), 0);
-    IS(IsBadStringPtrA(NULL, 1), 1);
     IS(FlushInstructionCache(self, p, 4096), 1);
     IS((uintptr_t)VirtualAlloc(p, 4096, MEM_RESET, PAGE_READWRITE), (uintptr_t)p);
-    FAILS(VirtualAlloc(p, 4096, MEM_RESET | MEM_COMMIT, PAGE_READWRITE), NULL,
-          ERROR_INVALID_PARAMETER);
-    FAILS(VirtualFreeEx(self, p, 4096, MEM_RELEASE), 0, ERROR_INVALID_PARAMETER);
     IS(VirtualFreeEx(self, p, 0, MEM_RELEASE), 1);
-    FAILS(VirtualAllocEx(NULL, NULL, 4096, MEM_COMMIT, PAGE_READWRITE), NULL, ERROR_INVALID_HANDLE);
     char *zeros = GlobalAlloc(GPTR, 100);
     IS(zeros && !zeros[0] && !zeros[99], 1);
     IS((uintptr_t)GlobalFree(zeros), 0);
@@ -270,7 +237,7 @@ static void waits_and_exceptions(void)
     IS(header == base && base == GetModuleHandleW(NULL), 1);
 }
 
-/* Of ntdll by address: kernel32 passes none of these on. */
+/* Of ntdll by address: kernel32 passes neither on. */
 static void native(void)
 {
     HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
@@ -278,37 +245,17 @@ static void native(void)
     (LARGE_INTEGER *) = (void *)GetProcAddress(ntdll, "NtQuerySystemTime");
     BOOLEAN(NTAPI * to_seconds)
     (LARGE_INTEGER *, ULONG *) = (void *)GetProcAddress(ntdll, "RtlTimeToSecondsSince1970");
-    ULONG(NTAPI * last_error)(void) = (void *)GetProcAddress(ntdll, "RtlGetLastWin32Error");
-    ULARGE_INTEGER before, after;
+    ULARGE_INTEGER after;
     LARGE_INTEGER time, first = { .QuadPart = 116444736000000000 };
     FILETIME file_time;
     ULONG seconds = 99;
-    GetSystemTimeAsFileTime(&file_time);
-    before.LowPart = file_time.dwLowDateTime, before.HighPart = file_time.dwHighDateTime;
     IS(system_time(&time), 0);
     GetSystemTimePreciseAsFileTime(&file_time);
     after.LowPart = file_time.dwLowDateTime, after.HighPart = file_time.dwHighDateTime;
-    IS((ULONGLONG)time.QuadPart >= before.QuadPart, 1);
     IS((ULONGLONG)time.QuadPart <= after.QuadPart, 1);
     IS(to_seconds(&first, &seconds) && seconds == 0, 1);
     first.QuadPart--;
     IS(to_seconds(&first, &seconds), 0);
-    first.QuadPart += 0xffffffffull * 10000000 + 1;
-    IS(to_seconds(&first, &seconds) && seconds == MAXDWORD, 1);
-    first.QuadPart += 10000000;
-    IS(to_seconds(&first, &seconds), 0);
-    SetLastError(1234);
-    IS(last_error(), 1234);
-    NTSTATUS(NTAPI * processor)
-    (void *) = (void *)GetProcAddress(ntdll, "NtGetCurrentProcessorNumberEx");
-    NTSTATUS(NTAPI * query)
-    (HANDLE, PVOID, ULONG, PVOID, SIZE_T, SIZE_T *) =
-        (void *)GetProcAddress(ntdll, "NtQueryVirtualMemory");
-    MEMORY_BASIC_INFORMATION region;
-    IS((DWORD)processor((void *)8), STATUS_ACCESS_VIOLATION);
-    IS((DWORD)query(GetCurrentProcess(), &region, 99, &region, sizeof region, NULL), 0xc0000003);
-    IS((DWORD)query(NULL, &region, 0, &region, sizeof region, NULL), STATUS_INVALID_HANDLE);
-    IS((DWORD)query(GetCurrentProcess(), &region, 0, &region, 8, NULL), 0xc0000004);
 }
 
 BOOLEAN WINAPI SystemFunction036(PVOID, ULONG); /* RtlGenRandom */

@@ -114,41 +114,6 @@ TEST_USER(etw_input, pointers,
     session_close(&s);
 }
 
-TEST_USER(etw_input, queries,
-          "queries into memory that the caller does not own are refused, for output and length")
-{
-    ULONG n = 0, most = 0;
-    uint8_t *page = ring3_pages(1), *read_only = ring3_pages(1);
-    EVENT_TRACE_TIME_PROFILE_INFORMATION time = { EventTraceTimeProfileInformation, 0 };
-    REQUIRE(page && read_only);
-    *(ULONG *)(void *)read_only = EventTraceTimeProfileInformation;
-    ring3_protect(read_only, PAGE_READONLY);
-    CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, read_only, 8, &n),
-                 STATUS_ACCESS_VIOLATION);
-    PVOID bad[] = { UNMAPPED, KERNEL_ADDRESS, read_only, page + RING3_PAGE - 2, (PVOID)~0ull };
-    for (unsigned i = 0; i < ARRAYSIZE(bad); i++) {
-        CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, &time, 8, bad[i]),
-                     STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, bad[i], 4, &n),
-                     STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &most, 4, bad[i]),
-                     STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwTraceControl(EtwPmcOwnersQueryCode, i == 2 ? bad[0] : bad[i], 4, page,
-                                    RING3_PAGE, &n),
-                     STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwTraceControl(EtwRealtimeConnectCode, i == 2 ? bad[0] : bad[i], 8, page,
-                                    RING3_PAGE, &n),
-                     STATUS_ACCESS_VIOLATION);
-    }
-    /* A list whose end is not there: as much as is was written, which no caller may rely on. */
-    *(ULONG *)(void *)(page + RING3_PAGE - 32) = EventTraceProfileSourceListInformation;
-    CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, page + RING3_PAGE - 32,
-                                          0x10000, &n),
-                 STATUS_ACCESS_VIOLATION);
-    CHECK_OK(ZwQuerySystemInformation(SystemPerformanceTraceInformation, &time, 8, NULL));
-    CHECK_OK(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &most, 4, NULL));
-}
-
 void user_trace_denied(uint64_t trace)
 {
     static const ULONG one = 2, swap = PERFINFO_LOG_TYPE_CONTEXTSWAP;

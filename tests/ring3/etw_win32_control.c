@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* StartTrace and ControlTrace: what they do, and every code that they return. */
+/* StartTrace and ControlTrace: what they do, and the codes that they return. */
 #include "tests/ring3/etw_win32.h"
 
 static ULONG start_by(const WCHAR *name, struct properties *q)
@@ -59,38 +59,6 @@ TEST_USER(etw_win32, start_refuses,
 }
 
 TEST_USER(
-    etw_win32, names,
-    "StartTrace: a name has 1 to 63 characters; the kernel's logger has its own, and its GUID")
-{
-    struct properties q;
-    TRACEHANDLE session;
-    static WCHAR wide[65];
-    static char narrow[65];
-    win32_describe(&q);
-    CHECK_EQ(start_by(L"", &q), ERROR_INVALID_PARAMETER);
-    CHECK_EQ(StartTraceA(&session, "", &q.p), ERROR_INVALID_PARAMETER);
-    for (unsigned i = 0; i < 64; i++)
-        wide[i] = (WCHAR)(narrow[i] = 'n');
-    q.p.Wnode.BufferSize = sizeof q + 64; /* it is not too short */
-    CHECK_EQ(start_by(wide, &q), ERROR_INVALID_PARAMETER);
-    CHECK_EQ(StartTraceA(&session, narrow, &q.p), ERROR_INVALID_PARAMETER);
-    wide[63] = narrow[63] = 0;
-    win32_describe(&q);
-    CHECK_EQ(StartTraceW(&session, wide, &q.p), ERROR_SUCCESS);
-    CHECK_EQ(memcmp(q.name, wide, 64 * sizeof *wide), 0);
-    win32_describe(&q);
-    CHECK_EQ(ControlTraceA(0, narrow, &q.p, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
-    CHECK_EQ(strcmp((const char *)q.name, narrow), 0);
-    win32_describe(&q);
-    q.p.Wnode.Guid = SystemTraceControlGuid;
-    CHECK_EQ(StartTraceW(&session, KERNEL_LOGGER_NAMEW, &q.p), ERROR_SUCCESS);
-    CHECK_EQ(session & 0xffff, KERNEL_LOGGER_ID);
-    win32_describe(&q);
-    CHECK_EQ(StartTraceA(&session, KERNEL_LOGGER_NAMEA, &q.p), ERROR_ALREADY_EXISTS);
-    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
-}
-
-TEST_USER(
     etw_win32, controls,
     "ControlTrace: query, flush, update, stop, by handle and by name; of both the handle decides")
 {
@@ -133,34 +101,6 @@ TEST_USER(
     CHECK_EQ(ControlTraceW(0, L"controls", &q.p, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
     CHECK(q.p.EventsLost >= 1); /* nobody read the switches */
     CHECK_EQ(win32_stop(session), ERROR_WMI_INSTANCE_NOT_FOUND);
-}
-
-TEST_USER(etw_win32, control_refuses,
-          "ControlTrace: no properties, neither name nor handle, codes, sizes, names")
-{
-    struct properties q;
-    TRACEHANDLE session = 0;
-    static WCHAR name[65];
-    REQUIRE(win32_start(&session));
-    win32_describe(&q);
-    CHECK_EQ(ControlTraceW(session, NULL, NULL, EVENT_TRACE_CONTROL_QUERY),
-             ERROR_INVALID_PARAMETER);
-    CHECK_EQ(ControlTraceW(0, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_INVALID_PARAMETER);
-    CHECK_EQ(ControlTraceA(0, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_INVALID_PARAMETER);
-    CHECK_EQ(ControlTraceW(session, NULL, &q.p, 4), ERROR_INVALID_PARAMETER);
-    CHECK_EQ(ControlTraceW(session, NULL, &q.p, 0xffffffff), ERROR_INVALID_PARAMETER);
-    for (unsigned i = 0; i < 64; i++)
-        name[i] = 'n';
-    q.p.LoggerNameOffset = 0;
-    CHECK_EQ(ControlTraceW(0, name, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_INVALID_PARAMETER);
-    q.p.LoggerNameOffset = sizeof q.p;
-    q.p.Wnode.BufferSize = sizeof q.p - 1;
-    CHECK_EQ(ControlTraceW(session, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_BAD_LENGTH);
-    q.p.Wnode.BufferSize = sizeof q.p + sizeof NAME - 1;
-    CHECK_EQ(ControlTraceW(0, NAME, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_MORE_DATA);
-    q.p.LoggerNameOffset = 0;
-    CHECK_EQ(ControlTraceW(0, NAME, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_SUCCESS);
-    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
 }
 
 TEST_USER(etw_win32, by_name,

@@ -6,11 +6,6 @@
 #define LIMIT 4096 /* HANDLES_MAX of kernel/ke/object.h */
 #define ITERATIONS 3000
 
-#define NUMBERS 256 /* handles that a test has at most, times 4 */
-
-NTSTATUS RtlWaitOnAddress(volatile void *, void *, SIZE_T, PLARGE_INTEGER);
-void RtlWakeAddressAll(void *);
-
 static uint64_t shared; /* atomic; a handle, perhaps closed already */
 static uint64_t done;   /* atomic */
 
@@ -55,21 +50,6 @@ TEST_USER(handles, limit,
     CHECK_EQ((uint64_t)ring3_limited(first, EVENT_ALL_ACCESS), 2400);
 }
 
-TEST_USER(handles, generic,
-          "a duplicate's generic rights are those of the type, which the source must have")
-{
-    HANDLE event = CreateEvent(NULL, TRUE, TRUE, NULL), reads, sets = NULL;
-    EVENT_BASIC_INFORMATION info;
-    REQUIRE(event != NULL);
-    reads = ring3_limited(event, GENERIC_READ);
-    CHECK_OK(ZwQueryEvent(reads, EventBasicInformation, &info, sizeof info, NULL));
-    CHECK_STATUS(ZwSetEvent(reads, NULL), STATUS_ACCESS_DENIED);
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), reads, NtCurrentProcess(), &sets,
-                                   GENERIC_WRITE, 0, 0),
-                 STATUS_ACCESS_DENIED);
-    ring3_limited(reads, GENERIC_READ);
-}
-
 static uint32_t successful; /* atomic; threads that found an object once at least */
 
 static DWORD use(PVOID unused)
@@ -110,36 +90,4 @@ TEST_USER(handles, race,
     __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
     for (unsigned i = 0; i < 3; i++)
         CHECK(ring3_end(users[i]) > 0);
-}
-
-static ULONG awaited;  /* atomic */
-static uint64_t wakes; /* atomic */
-
-static DWORD wait_for_address(PVOID unused)
-{
-    ULONG before = 0;
-    (void)unused;
-    while (!__atomic_load_n(&awaited, __ATOMIC_ACQUIRE)) {
-        RtlWaitOnAddress(&awaited, &before, sizeof before, NULL);
-        __atomic_fetch_add(&wakes, 1, __ATOMIC_RELEASE);
-    }
-    return 1;
-}
-
-TEST_USER(handles, set_by_number,
-          "a program that sets each event by its number ends waits for an address early, and the "
-          "next waits work")
-{
-    HANDLE thread = ring3_start(wait_for_address, NULL);
-    for (uint64_t round = 1; round <= 3; round++)
-        for (unsigned tries = 0; __atomic_load_n(&wakes, __ATOMIC_ACQUIRE) < round; tries++) {
-            if (!CHECK(tries < 2000))
-                return;
-            for (uint64_t number = 4; number < NUMBERS; number += 4)
-                ZwSetEvent((HANDLE)number, NULL);
-            Sleep(1);
-        }
-    __atomic_store_n(&awaited, 1, __ATOMIC_RELEASE);
-    RtlWakeAddressAll(&awaited);
-    CHECK_EQ(ring3_end(thread), 1);
 }

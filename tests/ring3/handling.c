@@ -233,33 +233,6 @@ TEST_USER(handling, breakpoints,
     RemoveVectoredExceptionHandler(h);
 }
 
-TEST_USER(handling, flags, "a handler begins with AC clear, whatever the code had set")
-{
-    PVOID h = handle(skip_two);
-    asm volatile("pushfq\n\torq $0x40000, (%%rsp)\n\tpopfq\n\tud2\n\t"
-                 "pushfq\n\tandq $~0x40000, (%%rsp)\n\tpopfq"
-                 :
-                 :
-                 : "memory", "cc");
-    CHECK_EQ(seen, 1);
-    CHECK_EQ(flags_of_handler & 0x40000, 0);
-    RemoveVectoredExceptionHandler(h);
-}
-
-TEST_USER(handling, high_byte, "a division by AH divides by 0 if AH is 0, wherever the stack is")
-{
-    PVOID h = handle(skip_two);
-    asm volatile("xorl %%eax, %%eax\n\tdivb %%ah" : : : "rax", "cc", "memory");
-    CHECK_STATUS(record.ExceptionCode, STATUS_INTEGER_DIVIDE_BY_ZERO);
-    asm volatile("sub $16, %%rsp\n\txorl %%eax, %%eax\n\tdivb %%ah\n\tadd $16, %%rsp"
-                 :
-                 :
-                 : "rax", "cc", "memory");
-    CHECK_STATUS(record.ExceptionCode, STATUS_INTEGER_DIVIDE_BY_ZERO);
-    CHECK_EQ(seen, 2);
-    RemoveVectoredExceptionHandler(h);
-}
-
 static const uint8_t lengths[] = { 1, 1, 2, 2, 5, 2, 1, 8, 1 }; /* of the instructions stepped */
 static uint64_t steps[sizeof lengths];
 

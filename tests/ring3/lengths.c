@@ -123,10 +123,24 @@ static bool refused_lengths(const struct query *q)
     return ok;
 }
 
+/* Those that read nothing of the caller's, answered into memory that is none, or is read-only. */
+static bool refused_places(const struct query *q)
+{
+    static const ULONG read_only = 0;
+    bool ok = true,
+         reads = q->ask == memory_basic || q->ask == group_mask || q->ask == time_profile;
+    for (unsigned i = 0; i < RING3_BAD_ADDRESSES && !reads; i++) {
+        PVOID bad = i ? (PVOID)ring3_bad_addresses[i] : (PVOID)(uint64_t)&read_only;
+        ok &= CHECK_STATUS(q->ask(bad, q->size, NULL), STATUS_ACCESS_VIOLATION);
+        ok &= CHECK_STATUS(q->ask(end - q->size, q->size, bad), STATUS_ACCESS_VIOLATION);
+    }
+    return ok;
+}
+
 static void check_query(const struct query *q)
 {
     uint8_t answers[2][MOST];
-    bool ok = refused_lengths(q);
+    bool ok = refused_lengths(q) & refused_places(q);
     for (unsigned i = 0; i < 2; i++) {
         ULONG n = NONE;
         uint8_t *to = end - q->size; /* no byte more is there */
@@ -163,7 +177,7 @@ static void close_objects(void)
 TEST_USER(
     lengths, answers,
     "each query takes the length of its structure and writes all of it and nothing else; what "
-    "is no field is 0 [TP-92 TP-93 ET-35]")
+    "is no field is 0; an answer without a place is refused [TP-92 TP-93 ET-35]")
 {
     REQUIRE(make_objects());
     for (const struct query *q = queries; q < queries + ARRAYSIZE(queries); q++)

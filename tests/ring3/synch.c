@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, semaphores, mutexes and waits as ring 3 has them: each status of each service. */
+/* Events, semaphores, mutexes and waits as ring 3 has them. */
 #include "tests/ring3/helpers.h"
-
-#define HUGE_NAME ((PUNICODE_STRING)0x1000)
-
-static const PVOID nowhere[] = { UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000,
-                                 (PVOID)~0ull };
 
 static HANDLE event(EVENT_TYPE type, BOOLEAN state)
 {
@@ -38,32 +33,6 @@ static NTSTATUS make_mutant(PHANDLE h, POBJECT_ATTRIBUTES a)
 }
 static NTSTATUS (*const makers[])(PHANDLE, POBJECT_ATTRIBUTES) = { make_event, make_semaphore,
                                                                    make_mutant };
-
-TEST_USER(synch, create,
-          "objects are made with and without attributes; wrong pointers, lengths and names are "
-          "refused, and nothing is left")
-{
-    for (unsigned k = 0; k < ARRAYSIZE(makers); k++) {
-        OBJECT_ATTRIBUTES a = { .Length = sizeof a };
-        HANDLE handle = NULL;
-        CHECK_STATUS(makers[k](&handle, NULL), STATUS_SUCCESS);
-        close_handle(handle);
-        CHECK_STATUS(makers[k](&handle, &a), STATUS_SUCCESS);
-        close_handle(handle);
-        handle = UNMAPPED;
-        CHECK_STATUS(makers[k](NULL, NULL), STATUS_ACCESS_VIOLATION);
-        for (unsigned i = 0; i < ARRAYSIZE(nowhere); i++) {
-            CHECK_STATUS(makers[k](nowhere[i], NULL), STATUS_ACCESS_VIOLATION);
-            CHECK_STATUS(makers[k](&handle, nowhere[i]), STATUS_ACCESS_VIOLATION);
-        }
-        a.Length--;
-        a.ObjectName = HUGE_NAME;
-        CHECK_STATUS(makers[k](&handle, &a), STATUS_INVALID_PARAMETER);
-        a.Length++;
-        CHECK_STATUS(makers[k](&handle, &a), STATUS_ACCESS_VIOLATION);
-        CHECK(handle == UNMAPPED);
-    }
-}
 
 TEST_USER(synch, names,
           "an object's name is its own while it is there: another one of its kind is refused, or "
@@ -113,32 +82,6 @@ TEST_USER(synch, names,
     close_handle(same);
 }
 
-TEST_USER(synch, create_values,
-          "unknown types of events and impossible counts of semaphores are refused")
-{
-    static const LONG bad[][2] = {
-        { 0, 0 }, { 0, -1 }, { -1, 1 }, { 2, 1 }, { INT32_MIN, INT32_MAX }, { 0, INT32_MIN }
-    };
-    HANDLE handle = NULL;
-    SEMAPHORE_BASIC_INFORMATION info;
-    CHECK_STATUS(ZwCreateEvent(&handle, EVENT_ALL_ACCESS, NULL, (EVENT_TYPE)2, FALSE),
-                 STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(ZwCreateEvent(&handle, EVENT_ALL_ACCESS, NULL, (EVENT_TYPE)-1, FALSE),
-                 STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(ZwCreateEvent(UNMAPPED, EVENT_ALL_ACCESS, NULL, (EVENT_TYPE)2, FALSE),
-                 STATUS_ACCESS_VIOLATION);
-    for (unsigned i = 0; i < ARRAYSIZE(bad); i++)
-        CHECK_STATUS(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, bad[i][0], bad[i][1]),
-                     STATUS_INVALID_PARAMETER);
-    CHECK(handle == NULL);
-    REQUIRE_OK(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, INT32_MAX, INT32_MAX));
-    CHECK_OK(ZwQuerySemaphore(handle, SemaphoreBasicInformation, &info, sizeof info, NULL));
-    CHECK_EQ(info.CurrentCount, INT32_MAX);
-    CHECK_EQ(info.MaximumCount, INT32_MAX);
-    CHECK_STATUS(ZwReleaseSemaphore(handle, 1, NULL), STATUS_SEMAPHORE_LIMIT_EXCEEDED);
-    close_handle(handle);
-}
-
 /* --- Events. --- */
 
 static NTSTATUS clear_event(HANDLE handle, PLONG previous)
@@ -178,49 +121,6 @@ TEST_USER(synch, events,
         CHECK_STATUS(try_one(handle), type == NotificationEvent ? STATUS_SUCCESS : STATUS_TIMEOUT);
         close_handle(handle);
     }
-}
-
-TEST_USER(synch, event_rights,
-          "changing an event needs EVENT_MODIFY_STATE, a query EVENT_QUERY_STATE, a wait "
-          "SYNCHRONIZE, and nothing else; generic rights are those of the type")
-{
-    static const struct {
-        ACCESS_MASK asked;
-        bool modify, query, wait;
-    } rows[] = {
-        { 0, false, false, false },
-        { EVENT_MODIFY_STATE, true, false, false },
-        { EVENT_QUERY_STATE, false, true, false },
-        { SYNCHRONIZE, false, false, true },
-        { GENERIC_READ, false, true, false },
-        { GENERIC_WRITE, true, false, false },
-        { GENERIC_EXECUTE, false, false, true },
-        { GENERIC_ALL, true, true, true },
-        { MAXIMUM_ALLOWED, true, true, true },
-    };
-    HANDLE all = event(NotificationEvent, TRUE), semaphore = NULL;
-    EVENT_BASIC_INFORMATION info;
-    CHECK_STATUS(ZwCreateSemaphore(&semaphore, SEMAPHORE_ALL_ACCESS, NULL, 0, 1), STATUS_SUCCESS);
-    for (unsigned i = 0; i < ARRAYSIZE(rows); i++) {
-        HANDLE handle = ring3_limited(all, rows[i].asked);
-        for (unsigned k = 0; k < ARRAYSIZE(changers); k++)
-            CHECK_STATUS(changers[k](handle, NULL),
-                         rows[i].modify ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
-        CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
-                     rows[i].query ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
-        CHECK_STATUS(ZwSetEvent(all, NULL), STATUS_SUCCESS);
-        CHECK_STATUS(try_one(handle), rows[i].wait ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
-        close_handle(handle);
-    }
-    for (unsigned i = 0; i < ARRAYSIZE(changers); i++) {
-        CHECK_STATUS(changers[i](semaphore, NULL), STATUS_OBJECT_TYPE_MISMATCH);
-        CHECK_STATUS(changers[i](NULL, NULL), STATUS_INVALID_HANDLE);
-        CHECK_STATUS(changers[i](NtCurrentThread(), NULL), STATUS_OBJECT_TYPE_MISMATCH);
-    }
-    for (unsigned i = 0; i < ARRAYSIZE(nowhere); i++)
-        CHECK_STATUS(ZwSetEvent(all, nowhere[i]), STATUS_ACCESS_VIOLATION);
-    close_handle(all);
-    close_handle(semaphore);
 }
 
 /* --- Semaphores and mutexes. --- */
@@ -303,25 +203,6 @@ TEST_USER(
     CHECK_EQ(GetLastError(), ERROR_NOT_OWNER);
     close_handle(weak);
     close_handle(mutex);
-}
-
-TEST_USER(synch, queries, "queries refuse classes, then handles, then pointers")
-{
-    HANDLE handle = event(NotificationEvent, TRUE);
-    EVENT_BASIC_INFORMATION info;
-    CHECK_STATUS(ZwQueryEvent(NULL, 1, &info, 0, NULL), STATUS_INVALID_INFO_CLASS);
-    CHECK_STATUS(ZwQuerySemaphore(NULL, 1, &info, 0, NULL), STATUS_INVALID_INFO_CLASS);
-    CHECK_STATUS(ZwQueryMutant(NULL, 2, &info, 0, NULL), STATUS_INVALID_INFO_CLASS);
-    CHECK_STATUS(ZwQueryEvent(NULL, EventBasicInformation, &info, sizeof info, NULL),
-                 STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwQuerySemaphore(handle, 0, &info, sizeof info, NULL),
-                 STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS(ZwQueryMutant(handle, 0, &info, sizeof info, NULL), STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, UNMAPPED, sizeof info, NULL),
-                 STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, UNMAPPED),
-                 STATUS_ACCESS_VIOLATION);
-    close_handle(handle);
 }
 
 /* --- Critical sections. --- */

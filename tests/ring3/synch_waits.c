@@ -28,46 +28,6 @@ static void close_all(unsigned count)
         CHECK(CloseHandle(handles[i]));
 }
 
-TEST_USER(synch_waits, refusals,
-          "waits refuse counts, types, pointers, handles, rights, and a wait for all that names "
-          "one object twice")
-{
-    make_events(4);
-    CHECK_STATUS(ZwWaitForMultipleObjects(0, UNMAPPED, 7, FALSE, UNMAPPED),
-                 STATUS_INVALID_PARAMETER_1);
-    CHECK_STATUS(ZwWaitForMultipleObjects(65, handles, WaitAny, FALSE, NOW),
-                 STATUS_INVALID_PARAMETER_1);
-    CHECK_STATUS(ZwWaitForMultipleObjects(2, UNMAPPED, 2, FALSE, UNMAPPED),
-                 STATUS_INVALID_PARAMETER_3);
-    CHECK_STATUS(ZwWaitForMultipleObjects(2, handles, WaitAny, FALSE, UNMAPPED),
-                 STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwWaitForMultipleObjects(2, UNMAPPED, WaitAny, FALSE, NOW),
-                 STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwWaitForMultipleObjects(2, KERNEL_ADDRESS, WaitAny, FALSE, NOW),
-                 STATUS_ACCESS_VIOLATION);
-    HANDLE whole = handles[2], weak = ring3_limited(whole, EVENT_MODIFY_STATE);
-    handles[2] = NULL;
-    CHECK_STATUS(ZwWaitForMultipleObjects(3, handles, WaitAny, FALSE, NOW), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwWaitForMultipleObjects(2, handles, WaitAny, FALSE, NOW), STATUS_TIMEOUT);
-    handles[2] = weak;
-    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAll, FALSE, NOW), STATUS_ACCESS_DENIED);
-    CHECK_STATUS(ZwWaitForSingleObject(weak, FALSE, NOW), STATUS_ACCESS_DENIED);
-    handles[2] = handles[0];
-    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAll, FALSE, NOW),
-                 STATUS_INVALID_PARAMETER_MIX);
-    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAny, FALSE, NOW), STATUS_TIMEOUT);
-    CHECK_EQ(WaitForMultipleObjects(4, handles, TRUE, 0), WAIT_FAILED);
-    CHECK_EQ(GetLastError(), ERROR_INVALID_PARAMETER);
-    CHECK_STATUS(ZwWaitForSingleObject(NULL, FALSE, UNMAPPED), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwWaitForSingleObject(NULL, FALSE, NOW), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwWaitForSingleObject(NtCurrentThread(), FALSE, NOW), STATUS_TIMEOUT);
-    CHECK_STATUS(ZwWaitForSingleObject(NtCurrentProcess(), FALSE, NOW), STATUS_TIMEOUT);
-    CHECK_STATUS(ZwDelayExecution(FALSE, UNMAPPED), STATUS_ACCESS_VIOLATION);
-    handles[2] = whole;
-    CHECK(CloseHandle(weak));
-    close_all(4);
-}
-
 TEST_USER(synch_waits, signal_and_wait,
           "one object is signaled and another one waited for; what cannot be signaled is refused "
           "and nothing waited for")
@@ -168,31 +128,5 @@ TEST_USER(synch_waits, one_switch,
     }
     ring3_disable(profile);
     CHECK(CloseHandle(ready));
-    close_all(MAXIMUM_WAIT_OBJECTS);
-}
-
-/* --- The end of a waiter. --- */
-
-static DWORD wait_for_ever(PVOID all)
-{
-    WaitForMultipleObjects(MAXIMUM_WAIT_OBJECTS, handles, all != NULL, INFINITE);
-    return 1;
-}
-
-TEST_USER(synch_waits, terminated,
-          "a thread that is ended while it waits for 64 objects takes none of them and leaves no "
-          "trace in them")
-{
-    make_events(MAXIMUM_WAIT_OBJECTS);
-    for (uint64_t all = 0; all < 2; all++) {
-        HANDLE thread = ring3_start(wait_for_ever, (PVOID)all);
-        Sleep(2);
-        CHECK_STATUS(ZwTerminateThread(thread, 77), STATUS_SUCCESS);
-        CHECK_EQ(ring3_end(thread), 77);
-        for (unsigned i = 0; i < MAXIMUM_WAIT_OBJECTS; i++) {
-            CHECK(SetEvent(handles[i]));
-            CHECK_STATUS(ZwWaitForSingleObject(handles[i], FALSE, NOW), STATUS_SUCCESS);
-        }
-    }
     close_all(MAXIMUM_WAIT_OBJECTS);
 }

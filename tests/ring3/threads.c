@@ -28,19 +28,6 @@ static DWORD sleep_long(PVOID milliseconds)
     return 7;
 }
 
-TEST_USER(ring3, thread_starts, "a thread cannot start where ring 3 has no addresses")
-{
-    static const uint64_t nowhere[] = { 0x7ffffffff000, 0x800000000000, 0xffff800000000000,
-                                        0xffffffff81000000, ~UINT64_C(0) };
-    for (unsigned i = 0; i < ARRAY_SIZE(nowhere); i++) {
-        HANDLE thread = NULL;
-        CHECK_STATUS(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
-                                      (PVOID)nowhere[i], NULL, 0, 0, 0, 0, NULL),
-                     STATUS_ACCESS_VIOLATION);
-        CHECK(thread == NULL);
-    }
-}
-
 TEST_USER(ring3, waits, "a wait times out, and a terminated thread ends it")
 {
     HANDLE thread = ring3_start(sleep_long, (PVOID)100000);
@@ -68,29 +55,6 @@ TEST_USER(ring3, sse_survives,
         threads[i] = ring3_start(keep_registers, (PVOID)(uint64_t)(i * 0x1111 + 5));
     for (unsigned i = 0; i < 4; i++)
         CHECK_EQ(ring3_end(threads[i]), 0);
-}
-
-TEST_USER(ring3, no_such_service, "a service number that does not exist is refused")
-{
-    CHECK_STATUS(no_such_service(), STATUS_INVALID_SYSTEM_SERVICE);
-}
-
-TEST_USER(ring3, bad_pointers, "services refuse pointers to nowhere and to the kernel")
-{
-    static const PVOID bad[] = { NULL, UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000,
-                                 (PVOID)~0ull };
-    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
-        CHECK_STATUS(ZwDelayExecution(FALSE, bad[i]), STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwQueryPerformanceCounter(bad[i], NULL), STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(write_console(bad[i], 8), STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwCreateThreadEx(bad[i], THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
-                                      (PVOID)return_argument, NULL, 0, 0, 0, 0, NULL),
-                     STATUS_ACCESS_VIOLATION);
-        if (bad[i])
-            CHECK_STATUS(ZwWaitForSingleObject(NtCurrentThread(), FALSE, bad[i]),
-                         STATUS_ACCESS_VIOLATION);
-    }
-    CHECK_STATUS(write_console("x", 257), STATUS_INVALID_PARAMETER);
 }
 
 TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
@@ -184,16 +148,6 @@ TEST_USER(ring3, suspended,
     ZwClose(thread);
 }
 
-TEST_USER(ring3, suspended_ends, "a thread that was never resumed ends when it is ended")
-{
-    HANDLE thread = create_suspended();
-    resumed = 0;
-    CHECK_STATUS(ZwTerminateThread(thread, STATUS_NO_MEMORY), STATUS_SUCCESS);
-    CHECK_STATUS(ZwWaitForSingleObject(thread, FALSE, NULL), STATUS_WAIT_0);
-    CHECK(!resumed);
-    ZwClose(thread);
-}
-
 TEST_USER(ring3, base_priority,
           "a thread's priority is its process' 8 plus what is set; each status of that call")
 {
@@ -220,42 +174,6 @@ TEST_USER(ring3, base_priority,
                  STATUS_INVALID_HANDLE);
 }
 
-static NTSTATUS protect(HANDLE process, PVOID base, SIZE_T size, ULONG how)
-{
-    ULONG old = 0;
-    return ZwProtectVirtualMemory(process, &base, &size, how, &old);
-}
-
-TEST_USER(ring3, protect_refusals,
-          "each reason for which NtProtectVirtualMemory refuses; a refusal changes no protection")
-{
-    PVOID base = NULL;
-    SIZE_T size = 4 * 4096, page = 4096, none = 0;
-    static const ULONG read_only = 0;
-    HANDLE me = NtCurrentProcess();
-    REQUIRE_OK(ZwAllocateVirtualMemory(me, &base, 0, &size, MEM_RESERVE, PAGE_READWRITE));
-    REQUIRE_OK(ZwAllocateVirtualMemory(me, &base, 0, &page, MEM_COMMIT, PAGE_READWRITE));
-    CHECK_STATUS(protect(me, base, 2 * 4096, PAGE_READONLY), STATUS_NOT_COMMITTED);
-    CHECK_STATUS(protect(me, base, 5 * 4096, PAGE_READONLY), STATUS_CONFLICTING_ADDRESSES);
-    CHECK_STATUS(protect(me, base, 0, PAGE_READONLY), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(protect(me, base, ~(SIZE_T)0, PAGE_READONLY), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(protect(me, base, ~(SIZE_T)0 - (SIZE_T)base + 4097, PAGE_READONLY),
-                 STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(protect(me, base, 4096, 0x40000000), STATUS_INVALID_PAGE_PROTECTION);
-    CHECK_STATUS(protect((HANDLE)3, base, 4096, PAGE_READONLY), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(protect(NtCurrentThread(), base, 4096, PAGE_READONLY),
-                 STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS(ZwProtectVirtualMemory(me, &base, &page, PAGE_READONLY, NULL),
-                 STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwProtectVirtualMemory(me, &base, &page, PAGE_READONLY, (PULONG)&read_only),
-                 STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwProtectVirtualMemory(me, NULL, &page, PAGE_READONLY, (PULONG)&none),
-                 STATUS_ACCESS_VIOLATION);
-    *(volatile uint8_t *)base = 1; /* still */
-    none = 0;
-    CHECK_STATUS(ZwFreeVirtualMemory(me, &base, &none, MEM_RELEASE), STATUS_SUCCESS);
-}
-
 static MEMORY_BASIC_INFORMATION memory_at(uint64_t address)
 {
     MEMORY_BASIC_INFORMATION info = { 0 };
@@ -274,18 +192,4 @@ TEST_USER(ring3, stack_limit,
     CHECK_EQ(memory_at(limit - 1).Protect, PAGE_READWRITE | PAGE_GUARD);
     MEMORY_BASIC_INFORMATION info = memory_at(limit);
     CHECK_EQ((uint64_t)info.BaseAddress + info.RegionSize, base);
-}
-
-static NTSTATUS decommit(uint64_t address)
-{
-    PVOID base = (PVOID)(address & ~(uint64_t)4095);
-    SIZE_T size = 4096;
-    return ZwFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_DECOMMIT);
-}
-
-TEST_USER(ring3, keeps_its_pages, "pages of an image and of a stack cannot be decommitted")
-{
-    uint64_t local = 0;
-    CHECK_STATUS(decommit((uint64_t)&return_argument), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(decommit((uint64_t)&local), STATUS_INVALID_PARAMETER);
 }

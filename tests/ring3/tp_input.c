@@ -143,32 +143,3 @@ TEST_USER(tp_input, set_values,
     CHECK(ring3_profiled());
     CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
 }
-
-TEST_USER(tp_input, query_pointers, "a query writes only to memory that the caller may write")
-{
-    uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
-    BOOLEAN on;
-    REQUIRE(pages != NULL);
-    for (unsigned i = 0; i < RING3_BAD_ADDRESSES; i++) {
-        CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, pointer(ring3_bad_addresses[i]), 1, NULL),
-                     STATUS_ACCESS_VIOLATION);
-        CHECK_EQ(QueryThreadProfiling(ME, pointer(ring3_bad_addresses[i])), ERROR_NOACCESS);
-        if (ring3_bad_addresses[i])
-            CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1,
-                                                  pointer(ring3_bad_addresses[i])),
-                         STATUS_ACCESS_VIOLATION);
-    }
-    ring3_protect(middle, PAGE_READONLY);
-    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, middle, 1, NULL), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, pointer((uint64_t)read_only), 1, NULL),
-                 STATUS_ACCESS_VIOLATION);
-    for (unsigned inside = 1; inside < sizeof(ULONG); inside++) {
-        CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, (PULONG)(void *)(middle - inside)),
-                     STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, (PULONG)(void *)(end - inside)),
-                     STATUS_ACCESS_VIOLATION);
-    }
-    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, middle - 1, 1, NULL), STATUS_SUCCESS);
-    CHECK_EQ(middle[-1], FALSE);
-    CHECK_OK(ZwQueryInformationThread(ME, CLASS, &on, 1, (PULONG)(void *)(pages + 1)));
-}

@@ -64,7 +64,7 @@ my @rooms = (
     ['kernel/init', 'pmu_pmi*', [], 'programs.t'],
     ['kernel/user', 'handling*,exceptions*,synch*,etw_win32*,etw_input*,tp_read*,ring3*',
      \@programs, 'programs.t'],
-    ['kernel/image', 'ring3*,process*,service_fuzz*', ['programs.t pe/exact.c'], 'programs.t'],
+    ['kernel/image', 'ring3*,process*,service_fuzz*', [], 'programs.t'],
     ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*',
      [], 'programs.t'],
     ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*',
