@@ -19,14 +19,7 @@
 #define LAST_RESORT (1000 * MHZ)
 #define LAST_RESORT_TIMER (100 * MHZ) /* the bus of most processors, AMD's and Intel's */
 
-enum {
-    SAID_BY_LEAF,
-    SAID_BY_15H,
-    MEASURED,
-    SAID_BY_16H = MEASURED + CLOCK_COUNTERS,
-    SAID_BY_BRAND,
-    READINGS
-};
+enum { SAID_BY_LEAF, SAID_BY_15H, MEASURED, SAID_BY_16H = MEASURED + CLOCK_COUNTERS, READINGS };
 
 uint64_t clock_tsc_hz;
 static struct clock_sources known;
@@ -115,33 +108,6 @@ uint64_t clock_tsc_by_15h(const struct cpuid *leaf)
     return leaf->eax && leaf->ebx ? (uint64_t)leaf->ecx * leaf->ebx / leaf->eax : 0;
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/* The number that ends at `end`, such as "2.40", in millionths. */
-static uint64_t number_before(const char *text, const char *end)
-{
-    uint64_t n = 0, scale = MHZ;
-    const char *p = end;
-    while (p > text && (is_digit(p[-1]) || p[-1] == '.'))
-        p--;
-    for (; p < end && is_digit(*p) && n < MHZ; p++)
-        n = n * 10 + (uint64_t)(*p - '0');
-    n *= MHZ;
-    for (p += p < end; p < end && is_digit(*p) && scale > 1; p++)
-        n += (uint64_t)(*p - '0') * (scale /= 10);
-    return n;
-}
-
-uint64_t clock_by_brand(const char *brand)
-{
-    size_t length = strlen(brand);
-    if (length < 4 || memcmp(brand + length - 2, "Hz", 2) != 0)
-        return 0;
-    char unit = brand[length - 3];
-    uint64_t millionths = number_before(brand, brand + length - 3);
-    return unit == 'G' ? millionths * 1000 : unit == 'M' ? millionths : 0;
-}
-
 static struct cpuid leaf_of(uint32_t leaf)
 {
     return cpu_features.max_leaf >= leaf ? cpuid(leaf, 0) : (struct cpuid){ 0 };
@@ -192,7 +158,6 @@ static uint64_t find_tsc(const struct clock_sources *sources, const struct cpuid
         [SAID_BY_LEAF] = { "CPUID 4000_0010h", (uint64_t)timing->eax * 1000, false, false },
         [SAID_BY_15H] = { "CPUID 15h", clock_tsc_by_15h(leaf_15h), false, false },
         [SAID_BY_16H] = { "CPUID 16h", (leaf_of(0x16).eax & 0xffff) * MHZ, false, true },
-        [SAID_BY_BRAND] = { "the brand string", clock_by_brand(cpu_features.name), false, true },
     };
     clock_counters(sources, counters);
     for (unsigned i = 0; i < CLOCK_COUNTERS; i++)

@@ -47,8 +47,6 @@ struct clock_choice clock_choose(const struct clock_reading *readings, unsigned 
 /* The TSC's rate by CPUID leaf 15h; 0 if the leaf does not give it. */
 struct cpuid;
 uint64_t clock_tsc_by_15h(const struct cpuid *leaf);
-/* The rate in hertz at the end of a processor's brand string, before "GHz" or "MHz"; 0: none. */
-uint64_t clock_by_brand(const char *brand);
 
 /* --- clock_sources.c --- */
 

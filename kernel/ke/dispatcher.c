@@ -63,16 +63,6 @@ LONG KeResetEvent(PRKEVENT Event)
 VOID KeClearEvent(PRKEVENT Event) { KeResetEvent(Event); }
 LONG KeReadStateEvent(PRKEVENT Event) { return state_of(&Event->Header); }
 
-LONG KePulseEvent(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait)
-{
-    (void)Increment, (void)Wait;
-    KIRQL irql = sched_lock();
-    LONG before = dispatcher_signal(&Event->Header);
-    dispatcher_set(&Event->Header, 0);
-    sched_unlock(irql);
-    return before;
-}
-
 /* --- Semaphores. --- */
 
 VOID KeInitializeSemaphore(PRKSEMAPHORE Semaphore, LONG Count, LONG Limit)
@@ -81,7 +71,7 @@ VOID KeInitializeSemaphore(PRKSEMAPHORE Semaphore, LONG Count, LONG Limit)
     Semaphore->Limit = Limit;
 }
 
-NTSTATUS dispatcher_release_semaphore(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous)
+static NTSTATUS release_semaphore(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous)
 {
     LONG before = semaphore->Header.SignalState;
     *previous = before;
@@ -95,7 +85,7 @@ NTSTATUS dispatcher_release_semaphore(KSEMAPHORE *semaphore, LONG adjustment, LO
 NTSTATUS semaphore_release(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous)
 {
     KIRQL irql = sched_lock();
-    NTSTATUS status = dispatcher_release_semaphore(semaphore, adjustment, previous);
+    NTSTATUS status = release_semaphore(semaphore, adjustment, previous);
     sched_unlock(irql);
     return status;
 }
@@ -110,8 +100,6 @@ LONG KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, LONG Adjust
               Semaphore, Adjustment);
     return before;
 }
-
-LONG KeReadStateSemaphore(PRKSEMAPHORE Semaphore) { return state_of(&Semaphore->Header); }
 
 /* --- Mutants. --- */
 
@@ -132,7 +120,7 @@ VOID KeInitializeMutex(PRKMUTEX Mutex, ULONG Level)
     Mutex->ApcDisable = 1;
 }
 
-NTSTATUS dispatcher_release_mutant(KMUTANT *mutant, LONG *previous)
+static NTSTATUS release_mutant(KMUTANT *mutant, LONG *previous)
 {
     *previous = mutant->Header.SignalState;
     if (mutant->OwnerThread != thread_current())
@@ -148,7 +136,7 @@ NTSTATUS dispatcher_release_mutant(KMUTANT *mutant, LONG *previous)
 NTSTATUS mutant_release(KMUTANT *mutant, LONG *previous)
 {
     KIRQL irql = sched_lock();
-    NTSTATUS status = dispatcher_release_mutant(mutant, previous);
+    NTSTATUS status = release_mutant(mutant, previous);
     sched_unlock(irql);
     return status;
 }

@@ -8,23 +8,19 @@
 #include "kernel/nt/nt_dispatcher.h"
 
 VOID KeInitializeEvent(PRKEVENT Event, EVENT_TYPE Type, BOOLEAN State);
-/* Signals the event. Returns its state before, 0 or 1, as do the next two. A notification event
+/* Signals the event. Returns its state before, 0 or 1, as does the next one. A notification event
  * stays signaled and ends the waits of all threads; a synchronization event ends one wait, or
  * stays signaled until a thread waits. */
 LONG KeSetEvent(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait);
 LONG KeResetEvent(PRKEVENT Event);
 VOID KeClearEvent(PRKEVENT Event);
 LONG KeReadStateEvent(PRKEVENT Event);
-/* Ends the waits of all threads that wait now (of one, if it is a synchronization event) and
- * leaves the event not signaled. */
-LONG KePulseEvent(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait);
 
 VOID KeInitializeSemaphore(PRKSEMAPHORE Semaphore, LONG Count, LONG Limit);
 /* Adds to the count and returns the count before. NT: for an Adjustment below 1, or one that
  * exceeds the limit, Windows raises STATUS_SEMAPHORE_LIMIT_EXCEEDED; here that is a bug check at
  * once, as if nobody handled the exception. */
 LONG KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, LONG Adjustment, BOOLEAN Wait);
-LONG KeReadStateSemaphore(PRKSEMAPHORE Semaphore);
 
 /* A kernel mutex. A thread that ends while it owns one stops the system
  * (THREAD_TERMINATE_HELD_MUTEX). Level has no effect. */
@@ -56,10 +52,7 @@ NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
  * STATUS_SEMAPHORE_LIMIT_EXCEEDED; STATUS_MUTANT_NOT_OWNED. IRQL <= DISPATCH_LEVEL. */
 NTSTATUS semaphore_release(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous);
 NTSTATUS mutant_release(KMUTANT *mutant, LONG *previous);
-/* Releases and signals for the system services: these return a status and raise nothing. The caller
- * holds the dispatcher lock. */
-NTSTATUS dispatcher_release_mutant(KMUTANT *mutant, LONG *previous);
-NTSTATUS dispatcher_release_semaphore(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous);
+/* Under the dispatcher lock; returns the state before. */
 LONG dispatcher_signal(DISPATCHER_HEADER *header);
 /* Under the lock; without it anybody may read the state, with all that was written before. */
 static inline void dispatcher_set(DISPATCHER_HEADER *header, LONG state)

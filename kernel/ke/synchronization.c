@@ -91,15 +91,10 @@ static NTSTATUS change_event(HANDLE handle, PLONG previous, LONG (*change)(KEVEN
 }
 
 static LONG set_event(KEVENT *event) { return KeSetEvent(event, 0, FALSE); }
-static LONG pulse(KEVENT *event) { return KePulseEvent(event, 0, FALSE); }
 
 NTSTATUS NtSetEvent(HANDLE EventHandle, PLONG PreviousState)
 {
     return change_event(EventHandle, PreviousState, set_event);
-}
-NTSTATUS NtPulseEvent(HANDLE EventHandle, PLONG PreviousState)
-{
-    return change_event(EventHandle, PreviousState, pulse);
 }
 NTSTATUS NtResetEvent(HANDLE EventHandle, PLONG PreviousState)
 {

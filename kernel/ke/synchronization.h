@@ -27,7 +27,6 @@ NTSTATUS NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
 /* EVENT_MODIFY_STATE. */
 NTSTATUS NtSetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NtResetEvent(HANDLE EventHandle, PLONG PreviousState);
-NTSTATUS NtPulseEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NtClearEvent(HANDLE EventHandle);
 /* STATUS_INVALID_PARAMETER: ReleaseCount below 1. SEMAPHORE_MODIFY_STATE.
  * STATUS_SEMAPHORE_LIMIT_EXCEEDED: nothing was added. */
@@ -71,11 +70,6 @@ NTSTATUS NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER 
  * there twice. */
 NTSTATUS NtWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType,
                                   BOOLEAN Alertable, PLARGE_INTEGER Timeout);
-/* Signals an event, a semaphore or a mutant, and waits for another object, in one step. Both
- * handles are looked up before the type of the first is checked. Statuses of a semaphore and a
- * mutant as above. */
-NTSTATUS NtSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle, BOOLEAN Alertable,
-                                        PLARGE_INTEGER Timeout);
 /* An interval of 0 yields: STATUS_NO_YIELD_PERFORMED if nobody else is ready. */
 NTSTATUS NtDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval);
 NTSTATUS NtYieldExecution(void);

@@ -96,64 +96,6 @@ NTSTATUS NtWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE
     return status;
 }
 
-/* Under the dispatcher lock. */
-static NTSTATUS signal(struct object *object)
-{
-    LONG before;
-    if (object->type == &mutant_type)
-        return dispatcher_release_mutant((KMUTANT *)&object->header, &before);
-    if (object->type == &semaphore_type)
-        return dispatcher_release_semaphore((KSEMAPHORE *)&object->header, 1, &before);
-    dispatcher_signal(&object->header);
-    return STATUS_SUCCESS;
-}
-
-static NTSTATUS check_signal(const struct object *object, ACCESS_MASK access)
-{
-    if (object->type == &mutant_type)
-        return STATUS_SUCCESS;
-    if (object->type != &event_type && object->type != &semaphore_type)
-        return STATUS_OBJECT_TYPE_MISMATCH;
-    return access & EVENT_MODIFY_STATE ? STATUS_SUCCESS : STATUS_ACCESS_DENIED;
-}
-_Static_assert(EVENT_MODIFY_STATE == SEMAPHORE_MODIFY_STATE, "one right");
-
-static NTSTATUS signal_and_wait(struct object *to_signal, struct object *object, uint64_t wake_ns)
-{
-    PVOID header = &object->header;
-    KWAIT_BLOCK block;
-    const struct wait wait = { &header, 1, WaitAny, UserRequest, UserMode, wake_ns, &block };
-    KIRQL irql = sched_lock();
-    NTSTATUS status = signal(to_signal);
-    if (NT_SUCCESS(status))
-        return wait_locked(&wait, irql);
-    sched_unlock(irql);
-    return status;
-}
-
-NTSTATUS NtSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle, BOOLEAN Alertable,
-                                        PLARGE_INTEGER Timeout)
-{
-    struct object *objects[2];
-    ACCESS_MASK access;
-    uint64_t wake_ns;
-    (void)Alertable;
-    NTSTATUS status = get_deadline(Timeout, &wake_ns);
-    if (NT_SUCCESS(status))
-        status = handle_lookup_access(SignalHandle, NULL, 0, &objects[0], &access);
-    if (!NT_SUCCESS(status))
-        return status;
-    status = handle_lookup(WaitHandle, NULL, SYNCHRONIZE, &objects[1]);
-    if (NT_SUCCESS(status)) {
-        status = check_signal(objects[0], access);
-        if (NT_SUCCESS(status))
-            status = signal_and_wait(objects[0], objects[1], wake_ns);
-        object_release(objects[1]);
-    }
-    object_release(objects[0]);
-    return status;
-}
-
 NTSTATUS NtYieldExecution(void)
 {
     return sched_switch(WrYieldExecution) ? STATUS_SUCCESS : STATUS_NO_YIELD_PERFORMED;

@@ -151,28 +151,6 @@ TEST(acpi, any_length, "of a table cut at any length, entries are read only if t
     phys_free(b, 2);
 }
 
-static uint32_t random(uint32_t *state) { return *state = *state * 1664525 + 1013904223; }
-
-TEST(acpi, garbage, "tables with random bytes are read to their end and not beyond [slow]")
-{
-    uint32_t state = 12;
-    struct builder *b = whole();
-    REQUIRE(b != NULL);
-    for (unsigned round = 0; round < 5000; round++) {
-        uint8_t saved[SIZE / 8];
-        memcpy(saved, b->bytes, b->length);
-        for (unsigned n = random(&state) >> 24 & 7; n < 8; n++)
-            b->bytes[HEADER + (random(&state) >> 8) % (b->length - HEADER)] =
-                (uint8_t)(random(&state) >> 24);
-        parse_tables(b);
-        memcpy(b->bytes, saved, b->length);
-        /* 36, 24: so many of 8 and of 12 bytes fit. */
-        if (!CHECK(!stranger_seen() && info.apic_count <= 36 && info.io_apic_count <= 24))
-            break;
-    }
-    phys_free(b, 2);
-}
-
 TEST(acpi, pm_timer,
      "the power management timer is found in an FADT that has one at a plausible port")
 {

@@ -335,12 +335,3 @@ TEST(boot_info, any_bytes,
         break;
     }
 }
-
-TEST(boot_info, other_magic, "of a loader with an unknown magic number nothing is read")
-{
-    begin_tags();
-    put_line("first");
-    loader_read(&info, 0, physical(tags.bytes));
-    CHECK_EQ(info.line[0], 0);
-    CHECK(info.no_screen != NULL);
-}

@@ -2,10 +2,8 @@
 /* The clock: which of many readings is taken, what is made of counters that lie, stand still or are
  * disturbed, and whether the rates of this machine are right by every counter that it has. */
 #include "hal/machine/apic.h"
-#include "hal/machine/tsc.h"
 #include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/printed.h"
 
 #define MHZ UINT64_C(1000000)
 #define GIVEN(mhz)                                                                                 \
@@ -93,31 +91,6 @@ TEST(clock, leaf_15h, "CPUID 15h gives a rate only if crystal, numerator and den
     };
     for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
         CHECK_EQ(clock_tsc_by_15h(&cases[i].leaf), cases[i].hz);
-}
-
-TEST(clock, brand, "the rate in a processor's brand string is read if the string ends with it")
-{
-    static const struct {
-        const char *brand;
-        uint64_t hz;
-    } cases[] = {
-        { "Intel(R) Core(TM) i7-6700 CPU @ 3.40GHz", 3400 * MHZ },
-        { "Intel(R) Xeon(R) CPU           X5550  @ 2.67GHz", 2670 * MHZ },
-        { "Intel(R) Pentium(R) M processor 800MHz", 800 * MHZ },
-        { "x @ 2GHz", 2000 * MHZ },
-        { "x @ 2.GHz", 2000 * MHZ },
-        { "x @ .5GHz", 500 * MHZ },
-        { "x @ 1.123456789GHz", UINT64_C(1123456000) },
-        { "AMD EPYC 7702 64-Core Processor", 0 },
-        { "x @ GHz", 0 },
-        { "Hz", 0 },
-        { "2kHz", 0 },
-        { "", 0 },
-    };
-    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
-        CHECK_EQ(clock_by_brand(cases[i].brand), cases[i].hz);
-    /* Whatever it is */
-    CHECK(clock_by_brand("99999999999999999999999999.9999999999999999GHz") > 20000 * MHZ);
 }
 
 /* --- Counters that do not exist, found by the TSC. --- */
@@ -272,17 +245,6 @@ TEST(clock, timer, "the APIC timer counts at the rate that was determined")
     CHECK_RANGE(hz, apic_timer_hz - apic_timer_hz / 100, apic_timer_hz + apic_timer_hz / 100);
 }
 
-/* The timer's rate is the wrong one then, and as much too high as the TSC's. */
-TEST(clock, fast_core, "the APIC timer is measured by a TSC of 6.5 GHz as well [slow]")
-{
-    uint64_t flags = begin_quiet(), fast = 6500 * MHZ;
-    uint64_t hz = clock_measure_timer(fast);
-    apic_timer_change(apic_timer_period());
-    end_quiet(flags);
-    uint64_t want = apic_timer_hz / 1000 * (fast / 1000) / (clock_tsc_hz / 1000) * 1000;
-    CHECK_RANGE(hz, want - want / 100, want + want / 100);
-}
-
 static void read_tsc(void *tsc) { *(uint64_t *)tsc = rdtsc(); }
 
 TEST(clock, cpus_agree,
@@ -298,15 +260,6 @@ TEST(clock, cpus_agree,
                 CHECK(there >= before && there <= after);
         }
     }
-}
-
-TEST(clock, nothing_to_report, "a CPU alone disagrees with no other's TSC, and nothing says so")
-{
-    if (cpu_count > 1)
-        SKIP("there is another CPU");
-    struct printed before = printed_now();
-    tsc_report();
-    check_printed(before, "");
 }
 
 TEST(clock, begins, "the clock begins at 0, or with the word wrap a second before 2^32 ms")

@@ -89,18 +89,6 @@ TEST(hal_counters, free_twice,
     free_and_check(next);
 }
 
-TEST(hal_counters, affinity_united, "several affinities of one group are united")
-{
-    SKIP_WITHOUT_PMU();
-    unsigned last = cpu_count - 1;
-    GROUP_AFFINITY affinity[] = { { .Mask = 1 }, { .Mask = PMU_BIT(last) }, { .Mask = 1 } };
-    HANDLE handle = NULL;
-    CHECK_STATUS(HalAllocateHardwareCounters(affinity, 3, NULL, &handle), STATUS_SUCCESS);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        CHECK((hal_counter_owner_name(nth_counter(0), cpu) != NULL) == (cpu == 0 || cpu == last));
-    free_and_check(handle);
-}
-
 TEST(hal_counters, fixed_by_selector, "a fixed counter has the index 32 + n, or its RDPMC selector")
 {
     SKIP_WITHOUT_PMU();

@@ -33,28 +33,6 @@ TEST(hal_refusals, no_pmu,
     CHECK_EQ(hal_source_next(ProfileTime), ProfileTime);
 }
 
-TEST(hal_refusals, ours,
-     "handles that are none, numbers of sources and versions of events are refused by our own "
-     "routines")
-{
-    static const ULONG any[3] = { ~0u, ~0u, ~0u }, other[3] = { 0xff, ~0u, ~0u };
-    static const UCHAR event[8] = { 0 };
-    ULONG sources[MAX_HW_COUNTERS + 1] = { ProfileTotalIssues }, selectors[MAX_HW_COUNTERS];
-    HAL_PROFILE_SOURCE_ADD add;
-    HANDLE handle = NO_HANDLE;
-    CHECK_STATUS(hal_counters_lend(NULL), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(hal_counters_lend((HANDLE)0x7ffc), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(hal_count_sources("ours", sources, 0, selectors, &handle),
-                 STATUS_INVALID_PARAMETER);
-    CHECK(handle == NULL);
-    CHECK_STATUS(hal_count_sources("ours", sources, MAX_HW_COUNTERS + 1, selectors, &handle),
-                 STATUS_INVALID_PARAMETER);
-    CHECK_EQ(hal_counters_owned(), 0);
-    CHECK_STATUS(hal_source_event(1, event, any, &add), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(hal_source_event(4, event, any, &add), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(hal_source_event(3, event, other, &add), STATUS_NOT_SUPPORTED);
-}
-
 TEST(hal_refusals, null_handle_pointer, "CounterSetHandle must not be NULL [HC-08]")
 {
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, NULL), STATUS_INVALID_PARAMETER);

@@ -251,24 +251,3 @@ TEST(hypervisor, names,
             test_note("hypervisor %u: %s", i, text);
     }
 }
-
-TEST(hypervisor, garbage, "any values of CPUID give printable text of limited length [slow]")
-{
-    static const struct answer none[] = { { 0, { 0 } } };
-    char text[64];
-    answers = none;
-    uint32_t state = 3;
-    for (unsigned round = 0; round < 300; round++) {
-        uint32_t words[4];
-        for (unsigned i = 0; i < 4; i++)
-            words[i] = state = state * 1664525 + 1013904223;
-        memcpy(&otherwise, words, sizeof words);
-        text[sizeof text - 1] = '#';
-        hypervisor_describe(ask, text, sizeof text - 1);
-        bool fits = strlen(text) < sizeof text - 1 && text[sizeof text - 1] == '#';
-        for (const char *p = text; fits && *p; p++)
-            fits = *p >= ' ' && *p <= '~';
-        if (!CHECK(fits))
-            break;
-    }
-}

@@ -258,34 +258,6 @@ TEST(source_tables, amd_families,
     }
 }
 
-/* tests/pmu/libpfm.t says of each code whether it is right; that none is missing or too much, it
- * cannot on Zen 5. */
-TEST(source_tables, amd_supported, "each family supports the right number of AMD's sources [KP-14]")
-{
-    static const struct {
-        uint8_t family, model, count;
-        /* clang-format off */
-    } rows[] = {
-        { 0x0f, 0x05, 167 }, { 0x10, 0x04, 159 }, { 0x11, 0x03, 147 }, { 0x12, 0x01, 131 },
-        { 0x14, 0x01, 97 },  { 0x15, 0x02, 75 },  { 0x16, 0x30, 69 },  { 0x17, 0x01, 31 },
-        { 0x17, 0x31, 32 },  { 0x19, 0x01, 28 },  { 0x19, 0x11, 26 },  { 0x1a, 0x02, 27 },
-    };
-    /* clang-format on */
-    struct pmu_kind kind = { .driver = "amd",
-                             .events = ~0u,
-                             .counters = PMU_FIRST(6),
-                             .select_flags = ~0u,
-                             .code_max = 0xfff };
-    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
-        unsigned supported = 0;
-        uint64_t select;
-        kind.table = amd_table(rows[i].family, rows[i].model);
-        for (unsigned id = 0x19; id <= 0xbf; id++)
-            supported += source_counters(&kind, (KPROFILE_SOURCE)id, &select) != 0;
-        CHECK_EQ(supported, rows[i].count);
-    }
-}
-
 static const char *amd_name(unsigned id, enum amd_family family)
 {
     for (const struct source_row *row = amd_sources; row->name; row++)

@@ -339,12 +339,7 @@ void lab_interrupt(struct lab_frame *frame, unsigned vector)
 
 uint64_t lab_kernels_page_fault; /* for lab.asm */
 bool lab_page_fault(void);
-bool lab_page_fault(void)
-{
-    const bool resolved = lab_caught.resolve(read_cr2());
-    lab_caught.faults += resolved;
-    return resolved;
-}
+bool lab_page_fault(void) { return lab_caught.resolve(read_cr2()); }
 
 uint64_t lab_gate(unsigned vector) { return gate_to(&gates[vector]); }
 
@@ -387,14 +382,12 @@ void lab_release(void)
 }
 
 struct thread *lab_run_user(struct process *process, void (*function)(void), uint64_t argument,
-                            unsigned cpu, bool (*resolve)(uint64_t address))
+                            unsigned cpu)
 {
     struct thread *thread = NULL;
     test_run_on(cpu);
     KIRQL old = irql_raise(DISPATCH_LEVEL);
     lab_catch();
-    if (resolve)
-        lab_resolve(resolve);
     irql_lower(old);
     if (process)
         thread = user_thread("laboratory", process, (uint64_t)function, argument, cpu_set_one(cpu));

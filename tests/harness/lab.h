@@ -101,7 +101,7 @@ struct lab_frame {
     uint64_t rip, cs, rflags, rsp, ss;
 };
 struct lab_caught {
-    unsigned pmis, nmis, steps, faults;
+    unsigned pmis, nmis, steps;
     unsigned watched; /* of the steps, those from an address in watch[0] up to below watch[1] */
     uint64_t watch[2];
     uint64_t rip;         /* of the last PMI or NMI */
@@ -122,10 +122,10 @@ uint64_t lab_gate(unsigned vector);
 void lab_set_gate(unsigned vector, void (*handler)(void));
 /* One that INT of ring 3 may use. */
 void lab_set_user_gate(unsigned vector, void (*handler)(void));
-/* Runs function(argument) in ring 3 on that CPU, with these handlers (resolve may be NULL), and
- * waits until it has ended; the caller has a reference. NULL, a failed check: no thread. */
+/* Runs function(argument) in ring 3 on that CPU, with these handlers, and waits until it has ended;
+ * the caller has a reference. NULL, a failed check: no thread. */
 struct thread *lab_run_user(struct process *process, void (*function)(void), uint64_t argument,
-                            unsigned cpu, bool (*resolve)(uint64_t address));
+                            unsigned cpu);
 uint64_t lab_steps(void (*work)(uint64_t), uint64_t argument);
 #define LAB_STEPS_AROUND 4u /* CALL, PUSHFQ, AND, POPFQ */
 

@@ -135,35 +135,3 @@ TEST(process, asked_to_end, "a thread that was asked to end does not begin to wa
     team_end(thread);
     CHECK_STATUS(found, STATUS_THREAD_IS_TERMINATING);
 }
-
-TEST(process, table_goes_with_it,
-     "a kernel thread that runs after one of ring 3 has the kernel's page tables, not the "
-     "process's [slow]")
-{
-    test_run_on(0);
-    struct runner r = start_on(user_spin, 0, cpu_set_one(0));
-    for (unsigned seen = 0; r.thread && seen < 20;) {
-        uint64_t cycles = r.thread->cycles;
-        sched_switch(WrYieldExecution);
-        CHECK_EQ(read_cr3() & ~(uint64_t)(PAGE_SIZE - 1), virt_to_phys(vm_kernel_pml4));
-        seen += r.thread->cycles != cycles;
-        pause();
-    }
-    end_by_force(r.process, r.thread);
-    test_run_anywhere();
-}
-
-TEST(process, another, "services that are for the current process refuse the handle of another")
-{
-    struct process *own = user_pretend(), *other = user_process();
-    MEMORY_BASIC_INFORMATION info;
-    HANDLE handle;
-    REQUIRE(own && other);
-    CHECK_OK(handle_create(&other->object, PROCESS_ALL_ACCESS, &handle));
-    CHECK_STATUS(NtQueryVirtualMemory(handle, (PVOID)MEMORY_LOWEST, 0, &info, sizeof info, NULL),
-                 STATUS_NOT_SUPPORTED);
-    CHECK_STATUS(NtTerminateProcess(handle, 1), STATUS_NOT_SUPPORTED);
-    CHECK_OK(NtClose(handle));
-    object_release(&other->object);
-    user_pretend_end(own);
-}

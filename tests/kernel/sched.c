@@ -5,8 +5,6 @@
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"
-#include "kernel/driver/nt_driver.h"
-#include "kernel/services/services.h"
 #include "kernel/trap.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
@@ -300,20 +298,3 @@ TEST(sched, knows_itself,
 NTSTATUS PsCreateSystemThread(PHANDLE ThreadHandle, ULONG DesiredAccess, PVOID ObjectAttributes,
                               HANDLE ProcessHandle, PVOID ClientId, PVOID StartRoutine,
                               PVOID StartContext);
-
-static NTAPI void note_begin(void *began)
-{
-    __atomic_store_n((bool *)began, true, __ATOMIC_RELEASE);
-}
-
-TEST(sched, driver_thread, "a thread that a driver creates is gone with its end and its handle")
-{
-    static bool began;
-    HANDLE handle;
-    began = false;
-    CHECK_OK(PsCreateSystemThread(&handle, THREAD_ALL_ACCESS, NULL, NULL, NULL,
-                                  (PVOID)(uint64_t)note_begin, &began));
-    for (uint64_t n = 0; !__atomic_load_n(&began, __ATOMIC_ACQUIRE); n++)
-        pause_rarely(n);
-    CHECK_OK(NtClose(handle));
-}

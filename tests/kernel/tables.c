@@ -5,58 +5,12 @@
 #include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
 
-/* --- What one CPU unmaps no other has in its TLB. --- */
-
 #define SOMEWHERE 0x600000000000ul
 
 static struct {
     const uint64_t *pml4;
-    uint64_t first, second; /* atomic; what the page held, 0: not read yet */
-    uint32_t changed;       /* atomic */
+    uint32_t changed; /* atomic */
 } mapped;
-
-/* At DISPATCH_LEVEL, so that no switch empties the TLB; the call that does comes at IPI_LEVEL. */
-static void read_twice(void *unused)
-{
-    const volatile uint64_t *page = (const volatile uint64_t *)SOMEWHERE;
-    (void)unused;
-    KIRQL old = irql_raise(DISPATCH_LEVEL);
-    vm_switch(mapped.pml4);
-    __atomic_store_n(&mapped.first, *page, __ATOMIC_RELEASE);
-    while (!__atomic_load_n(&mapped.changed, __ATOMIC_ACQUIRE))
-        pause();
-    mapped.second = *page;
-    vm_switch(vm_kernel_pml4);
-    irql_lower(old);
-}
-
-TEST(vm, unmapped_everywhere,
-     "a page that one CPU maps anew is the new one on another that had read the old one")
-{
-    SKIP_WITH_ONE_CPU();
-    uint64_t *pages[2] = { phys_alloc(1), phys_alloc(1) }, *pml4 = vm_create();
-    REQUIRE(pages[0] && pages[1] && pml4);
-    *pages[0] = 1;
-    *pages[1] = 2;
-    mapped.pml4 = pml4;
-    mapped.first = mapped.second = mapped.changed = 0;
-    REQUIRE(vm_map(pml4, SOMEWHERE, virt_to_phys(pages[0]), 0));
-    test_run_on(0);
-    struct thread *reader = team_start(read_twice, NULL, cpu_set_one(1), THREAD_PRIORITY);
-    REQUIRE(reader != NULL);
-    CHECK(team_until(&mapped.first, 1));
-    CHECK_EQ(vm_unmap(pml4, SOMEWHERE), virt_to_phys(pages[0]));
-    CHECK(vm_map(pml4, SOMEWHERE, virt_to_phys(pages[1]), 0));
-    __atomic_store_n(&mapped.changed, 1, __ATOMIC_RELEASE);
-    team_end(reader);
-    CHECK_EQ(mapped.first, 1);
-    CHECK_EQ(mapped.second, 2);
-    phys_free(pages[0], 1);
-    vm_destroy(pml4); /* with the other page */
-    test_run_anywhere();
-}
-
-/* --- Who learns that a table has changed. --- */
 
 #define USERS_MAX 8u
 

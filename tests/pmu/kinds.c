@@ -131,24 +131,6 @@ TEST(kinds, meaning,
     CHECK(pmu_same_meaning(&large, 0, &small, 0)); /* neither counts */
 }
 
-TEST(kinds, own_codes,
-     "a source is programmed with the code of each CPU's own table, and not on CPUs whose table "
-     "lacks it")
-{
-    const struct pmu_kind large = of_table(intel_table(6, 0x97, INTEL_LARGE_CORE), 8);
-    const struct pmu_kind small = of_table(intel_table(6, 0x97, INTEL_SMALL_CORE), 6);
-    uint64_t here = 0, there = 0;
-    CHECK_EQ(source_counters(&large, ProfilePipelineDry, &here) & PMU_ANY_GP, PMU_FIRST(8));
-    CHECK_EQ(source_counters(&small, ProfilePipelineDry, &there) & PMU_ANY_GP, PMU_FIRST(6));
-    CHECK(here != there);
-    CHECK(pmu_same_meaning(&large, here, &small, there));
-    CHECK(source_counters(&large, Profile4Issue, &here) &&
-          source_counters(&small, ProfileLoadInstructions, &there));
-    const struct pmu_kind unknown = of_table(&intel_architectural, 6);
-    CHECK_EQ(source_counters(&unknown, ProfilePipelineDry, &there), 0);
-    CHECK_EQ(source_counters(&unknown, ProfileTotalIssues, &there), PMU_FIRST(6));
-}
-
 /* --- This machine. --- */
 
 #define SKIP_UNLESS_SEVERAL()                                                                      \
@@ -298,20 +280,6 @@ TEST(kinds, session,
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
-TEST(kinds, code_of_nobody,
-     "a source with an event code that no table knows can be used on one kind of CPU at a time, "
-     "never on several")
-{
-    KPROFILE_SOURCE source;
-    SKIP_UNLESS_SEVERAL();
-    REQUIRE_STATUS(hal_source_add("Nobody's", 0xfe, 0xfe, 0, 0, &source), STATUS_SUCCESS);
-    CHECK(!hal_source_supported(source));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        CHECK(hal_source_supported_on(source, cpu_set_one(cpu)));
-    CHECK_STATUS(hal_profile_reserve(source, EVERYWHERE), STATUS_NOT_SUPPORTED);
-    CHECK_STATUS(hal_source_remove(source), STATUS_SUCCESS);
-}
-
 /* --- Threads. --- */
 
 static void finish_thread(struct runner r) { user_finish(r.process, r.thread); }
@@ -381,47 +349,4 @@ TEST(kinds, journey,
         SKIP("counts are not exact here");
     journey(false);
     journey(true); /* as if they did */
-}
-
-/* --- What comes before a select, where the last one's event may count on. --- */
-
-static struct {
-    uint32_t msr;
-    uint64_t value;
-} written[8];
-static unsigned writes, fault_at;
-
-static unsigned note_write(uint32_t msr, uint64_t value)
-{
-    if (writes < ARRAY_SIZE(written))
-        written[writes].msr = msr, written[writes].value = value;
-    return writes++ == fault_at;
-}
-
-TEST(kinds, stale_event,
-     "three idle events and none are written to the running counter, global control is put back, "
-     "and each write that faults is reported")
-{
-    static const uint64_t idle[] = { 0x4300b5, 0x4300d2, 0x4300b1, 0 }, running = 0x70000000bul;
-    const struct pmu_table stale = { .stale = true }, fresh = { .stale = false };
-    struct pmu_kind pmu = of_table(&stale, 8);
-    pmu.msr.select = 0x186;
-    pmu.msr.global_control = 0x38f;
-    for (fault_at = 0; fault_at <= 6; fault_at++) {
-        writes = 0;
-        CHECK_EQ(pmu_forget_event(&pmu, 2, running, note_write), fault_at < 6);
-        CHECK_EQ(writes, 6);
-        for (unsigned i = 0; i < ARRAY_SIZE(idle); i++)
-            CHECK(written[i + 1].msr == pmu_select_msr(&pmu, 2) && written[i + 1].value == idle[i]);
-        CHECK(written[0].msr == 0x38f && written[0].value == (running | 4));
-        CHECK(written[5].msr == 0x38f && written[5].value == running);
-    }
-    writes = 0;
-    CHECK(!pmu_forget_event(&pmu, PMU_FIXED, running, note_write));
-    pmu.msr.global_control = 0;
-    CHECK(!pmu_forget_event(&pmu, 2, running, note_write));
-    pmu.msr.global_control = 0x38f;
-    pmu.table = &fresh;
-    CHECK(!pmu_forget_event(&pmu, 2, running, note_write));
-    CHECK_EQ(writes, 0);
 }

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Exactness: the single-step trap as an oracle that shares nothing with the counters, and what
- * interrupts and faults add to a count of ring 3: measured, reported, and subtracted by the number
- * measured. */
-#include "hal/machine/smp.h"
+/* Exactness: the single-step trap as an oracle that shares nothing with the counters, faults and
+ * string instructions in ring 0, an overflow in ring 3. What traps add to ring 3 is measured.traps'
+ * and exact's. */
 #include "hal/owners.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/ke/process.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "kernel/mm/phys.h"
-#include "kernel/mm/vm.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 #include "tests/ring3/pmu_exact.h"
-#include "tests/ring3/ring3.h"
 #include "tests/harness/user.h"
-#include "tests/harness/peek.h"
 
 #define IN_LOOP 1000000ul /* instructions; before them a process's begin takes some 400,000 */
 #define OVERFLOWS_AFTER 900000ul /* in the loop, where an interrupt that is late meets no service */
@@ -44,32 +32,6 @@ LAB_EACH(pmu_oracle, each_counting_instructions,
         }
 }
 
-/* One CPU's gates are ours while the thread runs there: its #DB traps are counted, whatever ring
- * they come from. */
-TEST(pmu_exact, ring3_oracle,
-     "ring 3 under TF takes as many traps as the counter counts instructions [VP-52 slow]")
-{
-    unsigned ctr;
-    SKIP_WITHOUT_RDPMC();
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        struct process *process = user_process();
-        struct thread *thread =
-            lab_run_user(process, user_exact_steps, pmu_rdpmc_index(ctr), cpu, NULL);
-        if (thread) {
-            CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
-            /* The least of several readings: nothing came between. */
-            LAB_CHECK_COUNT(peek(process, &user_exact_counted),
-                            lab_caught.steps - USER_STEPS_AROUND);
-            object_release(&thread->object);
-        }
-        if (process)
-            object_release(&process->object);
-    }
-    test_run_anywhere();
-    counting_stop();
-}
-
 /* Ring 3's GS is in place then: the laboratory's handler must not ask which processor this is. */
 static void overflow_in_ring3(unsigned cpu, unsigned ctr)
 {
@@ -83,7 +45,7 @@ static void overflow_in_ring3(unsigned cpu, unsigned ctr)
     pmu_program(ctr, lab_select(ctr, PMU_USER | PMU_INTERRUPT),
                 -OVERFLOWS_AFTER & pmu_mask(pmu_of(cpu), ctr));
     pmu_start(PMU_BIT(ctr));
-    struct thread *thread = lab_run_user(process, user_exact_loop, 0, cpu, NULL);
+    struct thread *thread = lab_run_user(process, user_exact_loop, 0, cpu);
     uint64_t counted = pmu_read(ctr);
     pmu_clear(PMU_BIT(ctr));
     CHECK_RANGE(lab_caught.pmis, 1, 2);          /* KVM before Linux 6.7 may send two */
@@ -106,153 +68,6 @@ TEST(pmu_exact, ring3_overflow, "a counter of ring 3 that overflows there interr
     test_run_anywhere();
     if (!any)
         SKIP("no counter counts instructions");
-}
-
-#define INTERRUPTED_MAX 1000u /* processes; ten of a quarter of a tick meet one */
-
-/* Other CPUs' ticks interrupt nothing here. */
-static uint64_t ticks_of(unsigned cpu)
-{
-    return __atomic_load_n(&cpus[cpu]->ticks, __ATOMIC_RELAXED);
-}
-
-/* What ring 3 executed on a CPU, what was counted, and that CPU's ticks meanwhile. */
-struct half {
-    uint64_t all, counted, ticks;
-};
-
-/* At an instruction a nanosecond one process computes longer than from tick to tick; where it is
- * faster, another one until a tick met one. */
-static struct half count_interrupted(unsigned ctr, unsigned cpu)
-{
-    struct half half = { 0, 0, 0 };
-    uint64_t millions = 2 + sched_tick_ns() / 1000000;
-    for (unsigned n = 0; n < INTERRUPTED_MAX && !half.ticks; n++) {
-        struct process *process = user_process();
-        if (!CHECK(process != NULL))
-            break;
-        uint64_t before = ticks_of(cpu);
-        struct thread *thread =
-            user_thread("interrupted", process, (uint64_t)user_exact_long,
-                        millions << 32 | pmu_rdpmc_index(ctr), cpu_set_one(cpu));
-        if (CHECK(thread != NULL))
-            sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        half.ticks += ticks_of(cpu) - before;
-        half.counted += peek(process, &user_exact_counted);
-        half.all += millions * 1000000;
-        user_finish(process, thread);
-    }
-    return half;
-}
-
-/* Ring 3 computes while ticks interrupt it. The first half measures what one interrupt adds, the
- * second must be exact when that is taken off. */
-TEST(pmu_exact, interrupts,
-     "what an interrupt adds to ring 3's count is measured, and taken off is exact [VP-52]")
-{
-    unsigned ctr;
-    SKIP_WITHOUT_RDPMC();
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        const struct half a = count_interrupted(ctr, cpu), b = count_interrupted(ctr, cpu);
-        if (!CHECK(a.ticks > 0)) /* a half without interrupts measures nothing */
-            break;
-        CHECK_BECAUSE(a.counted, a.all, a.all + 2 * a.ticks, "at most two for each interrupt");
-        uint64_t added = a.counted - a.all;
-        test_note("CPU %u: %lu interrupts added %lu to %lu instructions of ring 3", cpu, a.ticks,
-                  added, a.all);
-        uint64_t corrected = b.counted - (added * b.ticks + a.ticks / 2) / a.ticks;
-        if (added)
-            CHECK_BECAUSE(
-                corrected, b.all - b.ticks / 4 - 1, b.all + b.ticks / 4 + 1,
-                "less the overcount of the other half, a quarter of an interrupt's either way");
-        else
-            CHECK_EQ(corrected, b.all);
-    }
-    counting_stop();
-}
-
-/* --- Page faults of ring 3, resolved by a handler of ours: the page is there, only its entry says
- * that it is not. --- */
-
-static uint64_t *entries[2 * USER_PAGES];
-
-static bool resolve(uint64_t address)
-{
-    uint64_t page = (address - USER_PAGES_AT) / PAGE_SIZE;
-    if (page >= 2 * USER_PAGES)
-        return false;
-    *entries[page] |= PTE_PRESENT;
-    return true;
-}
-
-static uint64_t *page_entry_of(uint64_t *table, uint64_t address)
-{
-    for (unsigned shift = 39; shift > 12; shift -= 9)
-        table = phys_to_virt(table[address >> shift & 511] & PTE_ADDRESS);
-    return &table[address >> 12 & 511];
-}
-
-/* A process with the pages mapped, and marked as not present. */
-static struct process *process_that_faults(void)
-{
-    struct process *process = user_process();
-    for (unsigned i = 0; process && i < 2 * USER_PAGES; i++) {
-        void *page = phys_alloc(1);
-        CHECK(page && vm_map(process->pml4, USER_PAGES_AT + i * PAGE_SIZE, virt_to_phys(page),
-                             PTE_USER | PTE_NX));
-        entries[i] = page_entry_of(process->pml4, USER_PAGES_AT + i * PAGE_SIZE);
-        *entries[i] &= ~PTE_PRESENT;
-    }
-    return process;
-}
-
-/* The first stretch of faults measures what one adds, the second must be exact when that is taken
- * off. */
-static void check_faults(const uint64_t *counts, uint64_t ticks, unsigned faults)
-{
-    uint64_t faulting = counts[0], again = counts[1], added = faulting - again;
-    CHECK_EQ(faults, 2 * USER_PAGES);
-    CHECK_BECAUSE(again, 2 * USER_PAGES, 20 * USER_PAGES, "a few instructions a page");
-    CHECK_BECAUSE(
-        faulting, again, again + 2 * (USER_PAGES + ticks),
-        "a load retires once however often it faults; at most two for each fault and interrupt");
-    test_note("CPU %u: %u page faults of ring 3 added %lu to %lu instructions", cpu_number(),
-              USER_PAGES, added, again);
-    if (added)
-        CHECK_BECAUSE(
-            counts[2] - added, again - 2 * ticks - USER_PAGES / 4,
-            again + 2 * ticks + USER_PAGES / 4,
-            "less what the first faults added, a quarter of a fault's either way, and interrupts");
-    else
-        CHECK_BECAUSE(counts[2], again, again + 2 * ticks,
-                      "the same; more only by interrupts, two for each");
-}
-
-TEST(pmu_exact, page_faults,
-     "what a page fault adds to ring 3's count is measured, and taken off is exact [VP-52]")
-{
-    unsigned ctr;
-    SKIP_WITHOUT_RDPMC();
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        uint64_t counts[3] = { 0 };
-        struct process *process = process_that_faults();
-        uint64_t ticks = ticks_of(cpu);
-        struct thread *thread = lab_run_user(process, (void (*)(void))user_exact_touch,
-                                             pmu_rdpmc_index(ctr), cpu, resolve);
-        ticks = ticks_of(cpu) - ticks;
-        for (unsigned i = 0; process && i < 2 * USER_PAGES; i++)
-            *entries[i] |= PTE_PRESENT; /* the process frees what is present */
-        for (unsigned i = 0; process && i < 3; i++)
-            counts[i] = peek(process, &user_values[i]);
-        if (CHECK(thread != NULL))
-            check_faults(counts, ticks, lab_caught.faults);
-        if (process)
-            user_finish(process, thread);
-    }
-    test_run_anywhere();
-    counting_stop();
 }
 
 /* A fault does not retire its instruction: RDPMC of no counter, in ring 0, resumed after it. */

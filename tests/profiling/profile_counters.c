@@ -7,14 +7,10 @@
 #include "tests/harness/lab.h"
 #include "tests/harness/printed.h"
 #include "tests/harness/profile.h"
-#include "tests/harness/threads.h"
 
 #define PERIOD 5000u
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
 #define LOOP_BYTES 64u
-#define ROUNDS 250u /* of 1,000, with `long`; else 10 of 40 */
-#define ROUND_INTERVAL                                                                             \
-    32768u /* a sample costs the virtual PMU a millisecond: it steps to the overflow */
 
 static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source)
 {
@@ -116,40 +112,6 @@ TEST(profile_counters, rate,
     close_handle(profile);
 }
 
-static NTSTATUS add_raw_source(const char *name, USHORT code, KPROFILE_SOURCE *source)
-{
-    HAL_PROFILE_SOURCE_ADD new = { .EventSelect = code, .InitialInterval = 6000 };
-    for (unsigned i = 0; name[i]; i++)
-        new.Description[i] = (WCHAR)name[i];
-    NTSTATUS status = HalSetSystemInformation(HalProfileSourceAdd, sizeof new, &new);
-    *source = new.Source;
-    return status;
-}
-
-static NTSTATUS drop_source(KPROFILE_SOURCE source)
-{
-    return HalSetSystemInformation(HalProfileSourceRemove, sizeof source, &source);
-}
-
-TEST(profile_counters, added_until_full,
-     "sources can be added until the table is full, each with its own number")
-{
-    KPROFILE_SOURCE sources[64];
-    char name[] = "Event?";
-    unsigned n = 0;
-    SKIP_WITHOUT_SOURCE();
-    for (; n < 64; n++) {
-        name[5] = (char)('0' + n);
-        if (!NT_SUCCESS(add_raw_source(name, 0xc0, &sources[n])))
-            break;
-        CHECK(hal_source_supported(sources[n]));
-        CHECK(!n || sources[n] > sources[n - 1]);
-    }
-    CHECK_EQ(n, 16);
-    while (n)
-        CHECK_STATUS(drop_source(sources[--n]), STATUS_SUCCESS);
-}
-
 TEST(profile_counters, ownership, "the HAL reports the number of counters and the owner of each")
 {
     struct {
@@ -243,82 +205,3 @@ TEST(profile_counters, corruption,
     }
     close_handle(profile);
 }
-
-/* --- Many at once. --- */
-
-static uint32_t ended; /* atomic */
-
-static void spin_until_ended(void *unused)
-{
-    (void)unused;
-    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
-        profile_loop(100);
-        pause();
-    }
-}
-
-/* One round: both objects sample at once on all CPUs. Returns how many of them counted after
- * their stop. */
-static unsigned round_of(HANDLE *profiles, const ULONG *counts, uint64_t iterations)
-{
-    unsigned late = 0;
-    for (unsigned i = 0; i < 2; i++)
-        if (!NT_SUCCESS(NtStartProfile(profiles[i])))
-            CHECK(!"start");
-    profile_loop(iterations);
-    for (unsigned i = 0; i < 2; i++) {
-        if (!NT_SUCCESS(NtStopProfile(profiles[i])))
-            CHECK(!"stop");
-        ULONG at_stop = __atomic_load_n(&counts[i], __ATOMIC_RELAXED);
-        profile_loop(20);
-        late += __atomic_load_n(&counts[i], __ATOMIC_RELAXED) != at_stop;
-    }
-    return late;
-}
-
-static void many_rounds(void)
-{
-    struct thread *threads[MAX_CPUS] = { NULL };
-    ULONG counts[2] = { 0 };
-    SKIP_WITHOUT_SOURCE();
-    const KPROFILE_SOURCE second = ProfileTotalCycles;
-    HANDLE profiles[2] = { of_loop(&counts[0], SOURCE), of_loop(&counts[1], second) };
-    hal_source_set_interval(SOURCE, ROUND_INTERVAL);
-    hal_source_set_interval(second, ROUND_INTERVAL);
-    __atomic_store_n(&ended, 0, __ATOMIC_RELEASE);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        threads[cpu] = thread_create("spinner", spin_until_ended, NULL, cpu_set_one(cpu));
-    unsigned late = 0, rounds = test_long() ? ROUNDS : ROUNDS / 25;
-    for (unsigned i = 0; i < rounds; i++)
-        late +=
-            round_of(profiles, counts,
-                     i % 10 ? 100
-                            : lab_instructions(PMU_CYCLES, 2 * ROUND_INTERVAL) / LOOP_INSTRUCTIONS);
-    __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        team_end(threads[cpu]);
-    CHECK_EQ(late, 0);
-    for (unsigned i = 0; i < 2; i++)
-        CHECK_RANGE(counts[i], rounds / 10,
-                    ~0u); /* every tenth round runs for two intervals and more */
-    CHECK_EQ(hal_counters_owned(), 0);
-    CHECK_EQ(profiles_started(), 0);
-    hal_source_set_interval(SOURCE, 65536);
-    hal_source_set_interval(second, 65536);
-    close_handle(profiles[0]);
-    close_handle(profiles[1]);
-}
-
-/* 1,000 in all; in parts, because the runner's patience is for one test. */
-#define MANY_ROUNDS(part)                                                                          \
-    TEST(profile_counters, many_rounds_##part,                                                     \
-         "two objects of different sources on all CPUs, started and stopped while sampling, "      \
-         "1,000 times with `long`: "                                                               \
-         "nothing leaks, nothing is counted after stop [PO-46 slow]")                              \
-    {                                                                                              \
-        many_rounds();                                                                             \
-    }
-MANY_ROUNDS(a)
-MANY_ROUNDS(b)
-MANY_ROUNDS(c)
-MANY_ROUNDS(d)

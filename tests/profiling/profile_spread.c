@@ -61,41 +61,6 @@ TEST(profile_spread, counter_taken,
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
-static unsigned reserved, refused;
-
-/* Reserves the source on each processor by itself; `taken`: where it succeeds. */
-static void reserve_apart(KPROFILE_SOURCE source, struct cpu_set *taken)
-{
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        NTSTATUS status = hal_profile_reserve(source, cpu_set_one(cpu));
-        if (status == STATUS_SUCCESS) {
-            cpu_set_add(taken, cpu);
-            reserved++;
-        } else if (status != STATUS_NOT_SUPPORTED) {
-            refused += CHECK_STATUS(status, STATUS_DEVICE_BUSY);
-        }
-    }
-}
-
-TEST(profile_spread, all_taken,
-     "where no counter is left a reservation is refused, and what was reserved before stays")
-{
-    static struct cpu_set taken[256]; /* by source */
-    SKIP_WITHOUT_SOURCE();
-    reserved = refused = 0;
-    memset(taken, 0, sizeof taken);
-    KPROFILE_SOURCE source = ProfileTime;
-    while ((source = hal_source_next(source)) != ProfileTime && source < 256) {
-        reserve_apart(source, &taken[source]);
-        CHECK_EQ(hal_profile_users(), reserved);
-    }
-    CHECK(refused > 0);
-    for (unsigned n = 1; n < 256; n++)
-        hal_profile_stop((KPROFILE_SOURCE)n, taken[n]);
-    CHECK_EQ(hal_profile_users(), 0);
-    CHECK_EQ(hal_counters_owned(), 0);
-}
-
 /* Until some samples more have come, the timer here never has more left than its interval. A host
  * may be late with each of them. */
 static bool never_more_left(uint64_t interval_ns, const ULONG *counts)

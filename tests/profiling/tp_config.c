@@ -251,22 +251,6 @@ TEST(tp_config, irql, "both routines work at APC_LEVEL as at PASSIVE_LEVEL, on e
     }
 }
 
-TEST(tp_config, allocated,
-     "counters that a driver owns may be configured, and those without an owner")
-{
-    SKIP_WITHOUT_PMU();
-    PHYSICAL_COUNTER_RESOURCE_LIST list = { .Count = 1 };
-    HARDWARE_COUNTER owned = element(1), none_owns = element(0);
-    HANDLE handle = NULL;
-    list.Descriptors[0].u.CounterIndex = nth_counter(1);
-    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, &list, &handle), STATUS_SUCCESS);
-    CHECK_STATUS(set_one(none_owns), STATUS_SUCCESS);
-    CHECK_STATUS(set_one(owned), STATUS_SUCCESS);
-    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
-    configured(&owned, 1);
-    empty();
-}
-
 /* The counter that this took since is refused at each place of a list; the list before it stays. */
 static void refused_owned(uint64_t available)
 {

@@ -69,19 +69,6 @@ TEST(tp_threads, configuration_in_use,
     counting_stop();
 }
 
-TEST(tp_threads, refused_arguments_first,
-     "wrong arguments are reported before counters that are in use")
-{
-    SKIP_WITHOUT_PMU();
-    HARDWARE_COUNTER bad = { PMCCounter, 1, 0 };
-    struct runner r = start_ready(user_sleep_profiled, 1, SMP_ALL);
-    CHECK_STATUS(KeSetHardwareCounterConfiguration(&bad, 1), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 1), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(KeSetHardwareCounterConfiguration(&bad, MAX_HW_COUNTERS + 1),
-                 STATUS_INVALID_PARAMETER);
-    end_runner(&r);
-}
-
 TEST(tp_threads, configuration_not_in_use,
      "a thread that is profiled with mask 0 does not prevent a change of the configuration [TP-23]")
 {
@@ -242,36 +229,4 @@ TEST(tp_threads, foreign_handle, "a handle of another process is not valid in th
         CHECK_STATUS(user_run(user_foreign_handle, handle), STATUS_SUCCESS);
     }
     end_runner(&r);
-}
-
-TEST(tp_threads, many,
-     "256 threads can be profiled at once; one more is refused, until one ends [slow]")
-{
-    struct process *processes[5] = { NULL };
-    struct thread *threads[256] = { NULL };
-    unsigned started = 0;
-    for (unsigned i = 0; i < 256; i++) {
-        if (i % 60 == 0)
-            processes[i / 60] = user_process();
-        if (processes[i / 60])
-            threads[i] = user_start(processes[i / 60], user_sleep_profiled, 1);
-        started += threads[i] != NULL;
-    }
-    CHECK_EQ(started, 256);
-    for (unsigned i = 0; i < 500 && counter_config_users() < started; i++)
-        nap();
-    CHECK_EQ(counter_config_users(), started);
-    CHECK_STATUS(user_run(user_try_enable, (uint64_t)STATUS_NO_MEMORY), STATUS_SUCCESS);
-    for (unsigned i = 0; i < 256; i++) {
-        if (!threads[i])
-            continue;
-        thread_terminate(threads[i], STATUS_SUCCESS);
-        team_end(threads[i]);
-        if (i == 0)
-            CHECK_STATUS(user_run(user_try_enable, STATUS_SUCCESS), STATUS_SUCCESS);
-    }
-    CHECK_EQ(counter_config_users(), 0);
-    for (unsigned i = 0; i < 5; i++)
-        if (processes[i])
-            object_release(&processes[i]->object);
 }

@@ -39,12 +39,6 @@ extern uint64_t user_handle;
 extern uint64_t user_values[4];
 extern PERFORMANCE_DATA user_data;
 
-/* tests/ring3/pmu_exact.c; user_values: the counts of touching USER_PAGES pages at first, of the
- * least of many times more, and of as many pages after them at first. */
-#define USER_PAGES 64u
-#define USER_PAGES_AT 0x200000000 /* nothing else is there; the test maps them */
-void user_exact_touch(uint64_t selector);
-
 /* tests/ring3/kinds.c */
 /* Counts the same going from CPU to CPU as staying on the first. */
 void user_kinds_journey(uint64_t cpus);

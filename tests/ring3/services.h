@@ -12,14 +12,11 @@ NTSTATUS ZwWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER 
 NTSTATUS ZwYieldExecution(void);
 NTSTATUS ZwWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType,
                                   BOOLEAN Alertable, PLARGE_INTEGER Timeout);
-NTSTATUS ZwSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle, BOOLEAN Alertable,
-                                        PLARGE_INTEGER Timeout);
 NTSTATUS ZwCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
                        POBJECT_ATTRIBUTES ObjectAttributes, EVENT_TYPE EventType,
                        BOOLEAN InitialState);
 NTSTATUS ZwSetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS ZwResetEvent(HANDLE EventHandle, PLONG PreviousState);
-NTSTATUS ZwPulseEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS ZwClearEvent(HANDLE EventHandle);
 NTSTATUS ZwQueryEvent(HANDLE EventHandle, EVENT_INFORMATION_CLASS EventInformationClass,
                       PVOID EventInformation, ULONG EventInformationLength, PULONG ReturnLength);

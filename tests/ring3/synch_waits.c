@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waits of ring 3: statuses, several objects at once, signal and wait, what a wait costs in context
+/* Waits of ring 3: statuses, several objects at once, what a wait costs in context
  * switches. */
 #include "tests/ring3/helpers.h"
 
@@ -28,40 +28,44 @@ static void close_all(unsigned count)
         CHECK(CloseHandle(handles[i]));
 }
 
-TEST_USER(synch_waits, signal_and_wait,
-          "one object is signaled and another one waited for; what cannot be signaled is refused "
-          "and nothing waited for")
+TEST_USER(synch_waits, refusals,
+          "waits refuse counts, types, pointers, handles, rights, and a wait for all that names "
+          "one object twice")
 {
-    HANDLE semaphore = CreateSemaphoreA(NULL, 0, 1, NULL), mutex = CreateMutex(NULL, TRUE, NULL);
-    make_events(2);
-    CHECK_OK(ZwSignalAndWaitForSingleObject(handles[0], handles[0], FALSE, NOW));
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(handles[0], handles[1], FALSE, NOW),
-                 STATUS_TIMEOUT);
-    CHECK_STATUS(ZwWaitForSingleObject(handles[0], FALSE, NOW), STATUS_SUCCESS);
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(semaphore, semaphore, FALSE, NULL), STATUS_SUCCESS);
-    CHECK_EQ(SignalObjectAndWait(semaphore, handles[1], 1, FALSE), WAIT_TIMEOUT);
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(semaphore, handles[1], FALSE, NULL),
-                 STATUS_SEMAPHORE_LIMIT_EXCEEDED);
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(mutex, semaphore, FALSE, NULL), STATUS_SUCCESS);
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(mutex, semaphore, FALSE, NULL),
-                 STATUS_MUTANT_NOT_OWNED);
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(NULL, NULL, FALSE, UNMAPPED),
+    make_events(4);
+    CHECK_STATUS(ZwWaitForMultipleObjects(0, UNMAPPED, 7, FALSE, UNMAPPED),
+                 STATUS_INVALID_PARAMETER_1);
+    CHECK_STATUS(ZwWaitForMultipleObjects(65, handles, WaitAny, FALSE, NOW),
+                 STATUS_INVALID_PARAMETER_1);
+    CHECK_STATUS(ZwWaitForMultipleObjects(2, UNMAPPED, 2, FALSE, UNMAPPED),
+                 STATUS_INVALID_PARAMETER_3);
+    CHECK_STATUS(ZwWaitForMultipleObjects(2, handles, WaitAny, FALSE, UNMAPPED),
                  STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(NULL, handles[1], FALSE, NOW),
-                 STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(NtCurrentThread(), NULL, FALSE, NOW),
-                 STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(NtCurrentThread(), handles[1], FALSE, NOW),
-                 STATUS_OBJECT_TYPE_MISMATCH);
-    HANDLE weak = ring3_limited(handles[0], EVENT_QUERY_STATE);
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(weak, handles[1], FALSE, NOW),
-                 STATUS_ACCESS_DENIED);
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(handles[0], weak, FALSE, NOW),
-                 STATUS_ACCESS_DENIED);
-    CHECK_STATUS(ZwWaitForSingleObject(handles[0], FALSE, NOW),
-                 STATUS_TIMEOUT); /* so it was not signaled */
-    CHECK(CloseHandle(weak) && CloseHandle(semaphore) && CloseHandle(mutex));
-    close_all(2);
+    CHECK_STATUS(ZwWaitForMultipleObjects(2, UNMAPPED, WaitAny, FALSE, NOW),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwWaitForMultipleObjects(2, KERNEL_ADDRESS, WaitAny, FALSE, NOW),
+                 STATUS_ACCESS_VIOLATION);
+    HANDLE whole = handles[2], weak = ring3_limited(whole, EVENT_MODIFY_STATE);
+    handles[2] = NULL;
+    CHECK_STATUS(ZwWaitForMultipleObjects(3, handles, WaitAny, FALSE, NOW), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwWaitForMultipleObjects(2, handles, WaitAny, FALSE, NOW), STATUS_TIMEOUT);
+    handles[2] = weak;
+    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAll, FALSE, NOW), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(ZwWaitForSingleObject(weak, FALSE, NOW), STATUS_ACCESS_DENIED);
+    handles[2] = handles[0];
+    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAll, FALSE, NOW),
+                 STATUS_INVALID_PARAMETER_MIX);
+    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAny, FALSE, NOW), STATUS_TIMEOUT);
+    CHECK_EQ(WaitForMultipleObjects(4, handles, TRUE, 0), WAIT_FAILED);
+    CHECK_EQ(GetLastError(), ERROR_INVALID_PARAMETER);
+    CHECK_STATUS(ZwWaitForSingleObject(NULL, FALSE, UNMAPPED), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwWaitForSingleObject(NULL, FALSE, NOW), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwWaitForSingleObject(NtCurrentThread(), FALSE, NOW), STATUS_TIMEOUT);
+    CHECK_STATUS(ZwWaitForSingleObject(NtCurrentProcess(), FALSE, NOW), STATUS_TIMEOUT);
+    CHECK_STATUS(ZwDelayExecution(FALSE, UNMAPPED), STATUS_ACCESS_VIOLATION);
+    handles[2] = whole;
+    CHECK(CloseHandle(weak));
+    close_all(4);
 }
 
 /* --- What a wait costs. --- */

@@ -9,7 +9,7 @@ NOT_SHIPPED := $(NOT_PROMISED),-etw_samples.with_counters,-kinds.journey
 # Races want CPUs that run at once, on the host's clock: without what promises a time, and without
 # the virtual PMU.
 AT_ONCE := SMP=4 PMU=none ICOUNT=off TIMEOUT=600
-NOT_TIMED := *,-*cost*,-dispatcher_time.at_passive_level,-dispatcher_time.timeouts,-tp_threads.many
+NOT_TIMED := *,-*cost*,-dispatcher_time.timeouts
 
 # The scripts that make test runs two at a time, where nothing looks at the time that
 # passes and a machine may run beside another; and those that run alone.

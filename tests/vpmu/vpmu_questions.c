@@ -36,7 +36,7 @@ TEST(vpmu, questions_ring3,
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         struct process *process = user_process();
         uint64_t argument = vpmu_quirk("early") << 32 | pmu_rdpmc_index(ctr);
-        user_finish(process, lab_run_user(process, user_questions, argument, cpu, NULL));
+        user_finish(process, lab_run_user(process, user_questions, argument, cpu));
     }
     test_run_anywhere();
     counting_stop();

@@ -127,8 +127,7 @@ VPMU_TEST(vpmu_quirks, wrmsr,
 static void count_traps(unsigned ctr, unsigned cpu, uint64_t counts[2], unsigned *traps)
 {
     struct process *process = user_process();
-    struct thread *thread =
-        lab_run_user(process, user_quirk_traps, pmu_rdpmc_index(ctr), cpu, NULL);
+    struct thread *thread = lab_run_user(process, user_quirk_traps, pmu_rdpmc_index(ctr), cpu);
     *traps = lab_caught.steps;
     if (thread)
         for (unsigned i = 0; i < 2; i++)

@@ -8,7 +8,6 @@ NTSTATUS NTAPI NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
                              BOOLEAN InitialState);
 NTSTATUS NTAPI NtSetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NTAPI NtResetEvent(HANDLE EventHandle, PLONG PreviousState);
-NTSTATUS NTAPI NtPulseEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NTAPI NtCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
                                  POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount,
                                  LONG MaximumCount);
@@ -93,7 +92,6 @@ HANDLE WINAPI CreateEventA(LPSECURITY_ATTRIBUTES lpEventAttributes, WINBOOL bMan
 
 WINBOOL WINAPI SetEvent(HANDLE hEvent) { return succeeded(NtSetEvent(hEvent, NULL)); }
 WINBOOL WINAPI ResetEvent(HANDLE hEvent) { return succeeded(NtResetEvent(hEvent, NULL)); }
-WINBOOL WINAPI PulseEvent(HANDLE hEvent) { return succeeded(NtPulseEvent(hEvent, NULL)); }
 
 /* --- Semaphores. --- */
 

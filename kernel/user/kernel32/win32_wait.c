@@ -38,8 +38,6 @@ VOID WINAPI Sleep(DWORD dwMilliseconds) { SleepEx(dwMilliseconds, FALSE); }
 
 NTSTATUS NTAPI NtWaitForMultipleObjects(ULONG Count, const HANDLE *Handles, ULONG WaitType,
                                         BOOLEAN Alertable, PLARGE_INTEGER Timeout);
-NTSTATUS NTAPI NtSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle,
-                                              BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 NTSTATUS NTAPI RtlWaitOnAddress(volatile VOID *Address, PVOID CompareAddress, SIZE_T AddressSize,
                                 PLARGE_INTEGER Timeout);
 NTSTATUS NTAPI RtlSleepConditionVariableCS(PRTL_CONDITION_VARIABLE ConditionVariable,
@@ -65,16 +63,6 @@ DWORD WINAPI WaitForMultipleObjects(DWORD nCount, const HANDLE *lpHandles, WINBO
                                     DWORD dwMilliseconds)
 {
     return WaitForMultipleObjectsEx(nCount, lpHandles, bWaitAll, dwMilliseconds, FALSE);
-}
-
-DWORD WINAPI SignalObjectAndWait(HANDLE hObjectToSignal, HANDLE hObjectToWaitOn,
-                                 DWORD dwMilliseconds, WINBOOL bAlertable)
-{
-    LARGE_INTEGER timeout;
-    NTSTATUS status =
-        NtSignalAndWaitForSingleObject(hObjectToSignal, hObjectToWaitOn, (BOOLEAN)bAlertable,
-                                       interval(dwMilliseconds, &timeout));
-    return succeeded(status) ? (DWORD)status : WAIT_FAILED;
 }
 
 /* --- On addresses. Here a timeout is a failure: ERROR_TIMEOUT. --- */
