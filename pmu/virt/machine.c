@@ -103,6 +103,10 @@ bool machine_choose(const char *wanted)
     kinds[1] = kinds[0];
     if (virt_quirks.hybrid) {
         model_small_core(&kinds[1]);
+        if (kinds[0].version < 6) { /* leaf 0Ah is of both */
+            kinds[0].gp = kinds[1].gp;
+            kinds[0].fixed = kinds[1].fixed;
+        }
         kinds[1].lbr_depth >>= virt_quirks.smalllist;
     }
     return true;

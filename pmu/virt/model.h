@@ -6,7 +6,7 @@
 #include "pmu/virt/records.h"
 
 #define GP_MAX 12
-#define FIXED_MAX 4
+#define FIXED_MAX 7
 #define COUNTER_MAX (GP_MAX + FIXED_MAX)
 #define FIXED_FIRST GP_MAX /* counters[GP_MAX + n] is fixed counter n */
 
