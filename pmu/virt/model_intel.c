@@ -351,7 +351,7 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
 {
     if (leaf == 1 && perf_capabilities(m))
         r[2] |= 1u << 15; /* PDCM */
-    if (leaf == 7 && subleaf == 0 && m->core_type)
+    if (leaf == 7 && subleaf == 0 && virt_quirks.hybrid)
         r[3] |= 1u << 15; /* hybrid */
     if (leaf == 0x1a && subleaf == 0 && m->core_type)
         r[0] = (uint32_t)m->core_type << 24 | 1;

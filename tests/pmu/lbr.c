@@ -18,6 +18,7 @@
 #define ARCH_DEPTH 0x14cfu
 #define PAIR 0x1dbu
 #define PERIOD 2000u
+#define CYCLES_IN_TO 6u                   /* a format: Goldmont's */
 #define NOT_CANONICAL (UINT64_C(1) << 56) /* with LA57 too */
 
 LAB_TEST(lbr_stack, program,
@@ -89,7 +90,10 @@ LAB_TEST(lbr_stack, top, "TOS moves by the number of records, and names the newe
         CHECK(before < b->depth);
         lbr_check_program(0);
         CHECK_EQ(lab_rdmsr(b->top), (before + count) % b->depth);
-        CHECK_EQ(lab_rdmsr(b->to + (uint32_t)lab_rdmsr(b->top)), lbr_program_rows[count - 1].to);
+        uint64_t to = lab_rdmsr(b->to + (uint32_t)lab_rdmsr(b->top));
+        if (b->format == CYCLES_IN_TO)
+            to = (uint64_t)((int64_t)(to << 16) >> 16);
+        CHECK_EQ(to, lbr_program_rows[count - 1].to);
     }
 }
 
@@ -142,7 +146,8 @@ LAB_TEST(lbr_stack, registers,
     uint64_t filter = (1u << PMU_HIDE_COUNT) - 1 + (b->call_stack ? PMU_CALL_STACK : 0);
     for (unsigned i = 0; i < b->depth && b->form != PMU_BRANCHES_AMD; i++) {
         check_register(b->from + i, KERNEL_VMA + i, NOT_CANONICAL);
-        check_register(b->to + i, USER_END - i, NOT_CANONICAL);
+        if (b->format != CYCLES_IN_TO)
+            check_register(b->to + i, USER_END - i, NOT_CANONICAL);
         if (b->info)
             check_register(b->info + i, 1ul << 63 | i, 1ul << 16);
     }
