@@ -13,6 +13,7 @@
 #define FORMAT_FLAGS 3u /* Nehalem */
 #define FORMAT_TSX 4u   /* Haswell: the first with call stacks */
 #define FORMAT_INFO 5u  /* and later: misprediction in LBR_INFO; 3 and 4: in FROM[63] */
+#define FORMAT_TIME 6u  /* Goldmont: cycles in TO[63:48], the rest in FROM */
 #define FORMAT_ARCHITECTURAL 0x3fu
 #define LEAF_V2 0x80000022u
 #define OLD_MAX 8u
@@ -26,11 +27,15 @@ static bool can_read(uint32_t msr)
     return !msr || !rdmsr_fault(msr, &value);
 }
 
-static bool keeps(uint32_t msr, uint64_t bits)
+/* Of AMD's register all else stays, for Zen 3 wants 11b in bits 4:3. */
+static bool keeps_enable(struct pmu_branches *b)
 {
     uint64_t value = 0;
-    bool kept = !wrmsr_fault(msr, bits) && !rdmsr_fault(msr, &value) && (value & bits) == bits;
-    wrmsr_fault(msr, 0);
+    bool there = !rdmsr_fault(b->control, &value);
+    b->others = b->form == PMU_BRANCHES_AMD ? value & ~b->enable : 0;
+    bool kept = there && !wrmsr_fault(b->control, b->others | b->enable) &&
+                !rdmsr_fault(b->control, &value) && (value & b->enable);
+    wrmsr_fault(b->control, b->others);
     return kept;
 }
 
@@ -50,7 +55,8 @@ bool pmu_branches_left_on(void)
 /* Intel's, by its format; the depth is what registers there are. */
 static struct pmu_branches describe_intel(unsigned format)
 {
-    bool old = format < FORMAT_FLAGS, arch = format == FORMAT_ARCHITECTURAL;
+    /* Knights Landing says 1 and has the newer registers. */
+    bool old = format < FORMAT_FLAGS && can_read(0x40), arch = format == FORMAT_ARCHITECTURAL;
     if (arch)
         return (struct pmu_branches){ .form = PMU_BRANCHES_ARCH,
                                       .format = format,
@@ -65,7 +71,8 @@ static struct pmu_branches describe_intel(unsigned format)
                                   .format = format,
                                   .from = old ? 0x40 : 0x680,
                                   .to = old ? 0x60 : 0x6c0,
-                                  .info = format >= FORMAT_INFO ? 0xdc0 : 0,
+                                  .info =
+                                      format >= FORMAT_INFO && format != FORMAT_TIME ? 0xdc0 : 0,
                                   .stride = 1,
                                   .top = 0x1c9,
                                   .filter = old ? 0 : 0x1c8,
@@ -101,7 +108,7 @@ void pmu_branches_probe(struct pmu_branches *b)
            can_read(b->from + b->depth * b->stride) && can_read(b->to + b->depth * b->stride))
         b->depth++;
     if (!b->depth || !can_read(b->info) || !can_read(b->top) || !can_read(b->filter) ||
-        !keeps(b->control, b->enable))
+        !keeps_enable(b))
         *b = (struct pmu_branches){ 0 };
 }
 
@@ -122,8 +129,9 @@ struct pmu_gate pmu_branches_gate(const struct pmu_branches *b, uint32_t hidden)
     if (b->filter)
         wrmsr(b->filter, hidden);
     return (struct pmu_gate){ b->control,
-                              b->enable | (b->form == PMU_BRANCHES_ARCH ? arch_control(hidden) : 0),
-                              0 };
+                              b->others | b->enable |
+                                  (b->form == PMU_BRANCHES_ARCH ? arch_control(hidden) : 0),
+                              b->others };
 }
 
 /* An entry that begins nowhere is empty, whatever the other registers keep. */

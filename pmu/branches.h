@@ -41,9 +41,9 @@ struct pmu_branches {
     uint32_t from, to, info, stride; /* of entry 0, and from one to the next */
     uint32_t top, filter;            /* which is the newest; what is hidden */
     uint32_t control;                /* starts, by the bits `enable` */
-    uint64_t enable;
-    bool call_stack; /* the filter has PMU_CALL_STACK */
-    bool left_on;    /* firmware had it on; kinds.c */
+    uint64_t enable, others;         /* others: bits of AMD's that are not ours and stay */
+    bool call_stack;                 /* the filter has PMU_CALL_STACK */
+    bool left_on;                    /* firmware had it on; kinds.c */
 };
 
 struct pmu_branch {

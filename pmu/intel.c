@@ -6,10 +6,13 @@
  * and 23h. */
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
+#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/pmu.h"
 
 #define LEAF_FEATURES 7
+#define EDX_TSX_FORCE_ABORT (1u << 13)
+#define EDX_HYBRID (1u << 15)
 #define LEAF_PMU 0x0a
 #define LEAF_HYBRID 0x1a
 #define LEAF_PMU_EXTENDED 0x23
@@ -17,6 +20,9 @@
 #define CPUID_7_1_EAX_PMU_EXTENDED (1u << 8)
 #define EDX_NO_ANY_THREAD (1u << 15)
 #define EBX_SECOND_UMASK 1u
+#define MSR_TSX_FORCE_ABORT 0x10f
+#define MSR_MISC_ENABLE 0x1a0
+#define MISC_ENABLE_LIMIT (1ul << 22)
 #define MSR_PERF_CAPABILITIES 0x345
 #define PERF_CAPABILITIES_FULL_WIDTH (1u << 13)
 #define MSR_FULL_WIDTH_PMC0 0x4c1
@@ -72,10 +78,6 @@ static uint64_t fixed_counters(const struct intel_leaves *leaves)
         fixed = leaves->extended[1].ebx;
     else if (version >= 5)
         fixed |= leaves->pmu.ecx;
-    /* Some processors of version 2 report no fixed counter and have three. A hypervisor that
-     * reports none has none. */
-    else if (!fixed && !leaves->hypervisor)
-        fixed = first(3);
     return fixed & first(PMU_FIXED_MAX);
 }
 
@@ -96,7 +98,7 @@ bool intel_facts(struct pmu_kind *kind, const struct intel_leaves *leaves)
 
     kind->driver = "intel";
     kind->version = version;
-    kind->reported = general_counters(leaves) | fixed_counters(leaves) << PMU_FIXED;
+    kind->reported = general_counters(leaves) | fixed_counters(leaves) << PMU_FIXED | leaves->found;
     kind->gp_reported = bit_count(kind->reported & PMU_ANY_GP);
     kind->gp_width = leaves->pmu.eax >> 16 & 0xff;
     kind->fixed_width = leaves->pmu.edx >> 5 & 0xff;
@@ -104,6 +106,8 @@ bool intel_facts(struct pmu_kind *kind, const struct intel_leaves *leaves)
         kind->fixed_width = kind->gp_width;
     kind->events =
         architectural_events(leaves) | (uint32_t)(first(PMU_EVENT_COUNT) & ~first(PMU_REF_CYCLES));
+    if (leaves->found & PMU_FIX(3))
+        kind->events |= (uint32_t)PMU_BIT(PMU_SLOTS);
     kind->code_max = 0xff;
     kind->clears = ~0ul;
     kind->select_flags = SELECT_FLAGS;
@@ -128,6 +132,25 @@ static bool has_full_width_writes(void)
            (capabilities & PERF_CAPABILITIES_FULL_WIDTH);
 }
 
+/* Counters without a word in leaf 0Ah: three fixed ones of versions 2 to 4, of which some Atoms and
+ * Core 2 report fewer; those that a hybrid's large core has more than its small ones, for the leaf
+ * is of both. A hypervisor has the registers that it reports, so these are asked. */
+static uint64_t find_unreported(const struct intel_leaves *leaves, bool hybrid)
+{
+    unsigned version = leaves->pmu.eax & 0xff;
+    uint64_t value, found = 0,
+                    maybe = version < 2                      ? 0
+                            : version < 5                    ? first(3) << PMU_FIXED
+                            : hybrid && !has_bitmaps(leaves) ? first(8) | first(4) << PMU_FIXED
+                                                             : 0;
+    for_each_bit(ctr, maybe) {
+        uint32_t msr = ctr < PMU_FIXED ? old_msrs.select + (uint32_t)ctr
+                                       : old_msrs.fixed_counter + (uint32_t)ctr - PMU_FIXED;
+        found |= rdmsr_fault(msr, &value) ? 0 : PMU_BIT(ctr);
+    }
+    return found;
+}
+
 static void read_extended(struct intel_leaves *leaves, uint32_t max_leaf)
 {
     uint64_t value;
@@ -149,16 +172,42 @@ static enum intel_core this_core(uint32_t max_leaf, unsigned model)
                                                                        : INTEL_SMALL_CORE;
 }
 
+/* The BIOS option "limit CPUID maximum" hides the leaf. */
+static uint32_t highest_leaf(bool intel)
+{
+    uint64_t value = 0;
+    uint32_t highest = cpuid(0, 0).eax;
+    if (!intel || highest >= LEAF_PMU || rdmsr_fault(MSR_MISC_ENABLE, &value) ||
+        !(value & MISC_ENABLE_LIMIT))
+        return highest;
+    wrmsr_fault(MSR_MISC_ENABLE, value & ~MISC_ENABLE_LIMIT);
+    return cpuid(0, 0).eax;
+}
+
+/* Skylake to Coffee Lake by microcode of 2019: else a transaction takes counter 3. Source: Intel,
+ * "Performance monitoring impact of Intel TSX memory ordering issue". */
+static void abort_transactions(void)
+{
+    uint64_t value;
+    if (cpuid(LEAF_FEATURES, 0).edx & EDX_TSX_FORCE_ABORT &&
+        !rdmsr_fault(MSR_TSX_FORCE_ABORT, &value))
+        wrmsr_fault(MSR_TSX_FORCE_ABORT, value | 1);
+}
+
 bool intel_probe(struct pmu_kind *kind)
 {
-    uint32_t max_leaf = cpuid(0, 0).eax;
+    bool intel = strcmp(cpu_features.vendor, "GenuineIntel") == 0; /* others have the leaf too */
+    uint32_t max_leaf = highest_leaf(intel);
     if (max_leaf < LEAF_PMU)
         return false;
     struct intel_leaves leaves = { .pmu = cpuid(LEAF_PMU, 0),
-                                   .hypervisor = cpu_features.hypervisor,
                                    .full_width_writes = has_full_width_writes() };
     read_extended(&leaves, max_leaf);
-    kind->table = intel_table(kind->family, kind->model, this_core(max_leaf, kind->model));
+    leaves.found = find_unreported(&leaves, cpuid(LEAF_FEATURES, 0).edx & EDX_HYBRID);
+    if (intel)
+        abort_transactions();
+    kind->table = intel ? intel_table(kind->family, kind->model, this_core(max_leaf, kind->model))
+                        : &intel_architectural;
     kind->known = kind->table != &intel_architectural;
     return intel_facts(kind, &leaves);
 }

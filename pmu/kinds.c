@@ -22,11 +22,8 @@ unsigned pmu_kind_count;
 
 static void detect_kind(struct pmu_kind *kind)
 {
-    struct cpuid r = cpuid(1, 0);
     memset(kind, 0, sizeof *kind);
-    kind->stepping = r.eax & 0xf;
-    kind->family = (r.eax >> 8 & 0xf) + ((r.eax >> 8 & 0xf) == 0xf ? r.eax >> 20 & 0xff : 0);
-    kind->model = (r.eax >> 4 & 0xf) | (r.eax >> 12 & 0xf0);
+    pmu_set_signature(kind, cpuid(1, 0).eax);
     for (unsigned i = 0; i < ARRAY_SIZE(probes) && !kind->driver; i++)
         probes[i](kind);
 }
@@ -41,6 +38,21 @@ static uint64_t find_left_running(const struct pmu_kind *kind)
         if (ctr < PMU_FIXED ? value & PMU_ENABLE : value >> 4 * (ctr - PMU_FIXED) & 3)
             found |= PMU_BIT(ctr);
     }
+    return found;
+}
+
+/* What else may interrupt or slow this CPU: precise records and the processor trace, as bits of the
+ * global status that are theirs. From now on they are off. */
+static uint64_t stop_recording(void)
+{
+    static const struct {
+        uint32_t msr;
+        unsigned bit;
+    } places[] = { { 0x3f1, 62 }, { 0x570, 55 } }; /* PEBS_ENABLE, RTIT_CTL */
+    uint64_t value, found = 0;
+    for (unsigned i = 0; i < ARRAY_SIZE(places); i++)
+        if (!rdmsr_fault(places[i].msr, &value) && value && !wrmsr_fault(places[i].msr, 0))
+            found |= PMU_BIT(places[i].bit);
     return found;
 }
 
@@ -93,7 +105,7 @@ void pmu_init_cpu(void)
     cpu_current()->pmu = cpu;
     detect_kind(&mine);
     set_kind(cpu, &mine);
-    uint64_t left_running = find_left_running(&mine);
+    uint64_t left_running = find_left_running(&mine) | stop_recording();
     bool list_left_on = pmu_branches_left_on();
     pmu_reset();
     unsigned known = pmu_kind_count;

@@ -134,8 +134,8 @@ struct pmu_kind {
     const char *driver; /* "intel", "amd"; NULL: no PMU that we know */
     unsigned version;   /* Intel: of CPUID 0Ah; AMD: 2 with PerfMonV2, else 1 */
     unsigned family, model, stepping;
-    uint64_t reported;              /* counters that CPUID promises */
-    unsigned gp_reported;           /* general-purpose, as CPUID says; we may drive fewer */
+    uint64_t reported;    /* counters that CPUID promises, or whose registers were found */
+    unsigned gp_reported; /* general-purpose of these; we may drive fewer */
     unsigned gp_width, fixed_width; /* bits */
     unsigned gp_write_width; /* bits that a write sets; the higher bits copy the highest of these */
     uint32_t events;         /* PMU_BIT(enum pmu_event) that the processor says it counts */
@@ -377,6 +377,14 @@ struct pmu_gate {
 };
 struct pmu_gate pmu_gate(unsigned ctr);
 
+static inline void pmu_set_signature(struct pmu_kind *kind, uint32_t signature)
+{
+    unsigned family = signature >> 8 & 0xf;
+    kind->stepping = signature & 0xf;
+    kind->family = family + (family == 0xf ? signature >> 20 & 0xff : 0);
+    kind->model = (signature >> 4 & 0xf) | (signature >> 12 & 0xf0);
+}
+
 /* For kinds.c: whether the driver is for this CPU; fills in what the CPU has. */
 bool intel_probe(struct pmu_kind *kind);
 bool amd_probe(struct pmu_kind *kind);
@@ -385,7 +393,8 @@ bool amd_probe(struct pmu_kind *kind);
 struct intel_leaves {
     struct cpuid pmu;                      /* 0Ah */
     struct cpuid extended[INTEL_EXTENDED]; /* 23h by subleaf; absent ones: 0 */
-    bool hypervisor, full_width_writes, v6_registers;
+    uint64_t found; /* counters that have registers and may not stand in the leaves */
+    bool full_width_writes, v6_registers;
 };
 bool intel_facts(struct pmu_kind *kind, const struct intel_leaves *leaves);
 bool amd_facts(struct pmu_kind *kind, bool extended, const struct cpuid *v2);

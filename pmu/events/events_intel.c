@@ -30,6 +30,14 @@ static const struct pmu_table core_duo = {
     .name = "Core", .base = &intel_architectural, .rows = (const struct pmu_event_row[]){ { .event = PMU_EVENT_COUNT } },
 };
 
+/* Bonnell and Saltwell, Knights Landing and Mill: the same */
+static const struct pmu_table bonnell = {
+    .name = "Bonnell", .base = &intel_architectural, .rows = (const struct pmu_event_row[]){ { .event = PMU_EVENT_COUNT } },
+};
+static const struct pmu_table knights = {
+    .name = "Knights", .base = &intel_architectural, .rows = (const struct pmu_event_row[]){ { .event = PMU_EVENT_COUNT } },
+};
+
 /* libpfm4's lib/events/intel_core_events.h: Merom, Penryn, Dunnington */
 static const struct pmu_table core2 = {
     .name = "Core 2", .base = &intel_architectural, .counters = PMU_FIRST(2),
@@ -237,20 +245,22 @@ static const struct {
     { { &westmere }, { 0x25, 0x2c, 0x2f } },
     { { &sandy_bridge }, { 0x2a, 0x2d, 0x3a, 0x3e, 0x3c, 0x3f, 0x45, 0x46 } },
     { { &broadwell }, { 0x3d, 0x47, 0x4f, 0x56 } },
-    { { &skylake }, { 0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6 } },
+    { { &skylake }, { 0x4e, 0x5e, 0x66, 0x8e, 0x9e, 0xa5, 0xa6 } },
     { { &skylake_server }, { 0x55 } },
     { { &ice_lake }, { 0x7d, 0x7e, 0x9d, 0x8c, 0x8d, 0xa7, 0x6a, 0x6c } },
     { { &ice_lake, &tremont }, { 0x8a } },
     { { &sapphire_rapids }, { 0x8f, 0xcf, 0xad, 0xae } },
-    { { &golden_cove, &gracemont }, { 0x97, 0x9a, 0xb7, 0xba, 0xbf } },
+    { { &golden_cove, &gracemont }, { 0x97, 0x9a, 0xb7, 0xba, 0xbf, 0xd7 } },
     { { &golden_cove, &crestmont }, { 0xaa, 0xac, 0xb5 } },
-    { { &lion_cove, &skymont }, { 0xbd, 0xc6 } },
+    { { &lion_cove, &skymont }, { 0xbd, 0xc6, 0xcc, 0xd5 } },
     { { &lion_cove, &skymont, &crestmont }, { 0xc5 } },
     { { &gracemont, &gracemont }, { 0xbe } },
     { { &crestmont, &crestmont }, { 0xaf, 0xb6 } },
     { { &tremont, &tremont }, { 0x86, 0x96, 0x9c } },
     { { &goldmont, &goldmont }, { 0x5c, 0x5f, 0x7a } },
-    { { &silvermont, &silvermont }, { 0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x5d } },
+    { { &silvermont, &silvermont }, { 0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x5d, 0x75 } },
+    { { &knights }, { 0x57, 0x85 } },
+    { { &bonnell }, { 0x1c, 0x26, 0x27, 0x35, 0x36 } },
 };
 
 /* A core of a kind that the model is not known to have. */

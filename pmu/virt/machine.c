@@ -63,7 +63,7 @@ static void apply_quirks(struct model *m, const struct quirks *q)
     m->fixed_map = m->fixed_map ? m->fixed_map : low_bits(m->fixed);
     m->any_thread |= q->anythread;
     m->metrics |= q->metrics;
-    m->core_type = q->hybrid ? LARGE_CORE : 0;
+    m->core_type = q->hybrid ? LARGE_CORE : m->core_type;
     m->max_leaf = m->version >= 6                      ? LEAF_PMU_EXTENDED
                   : m->lbr_format == LBR_ARCHITECTURAL ? LEAF_LBR
                   : q->hybrid                          ? LEAF_CORE_TYPE
@@ -77,6 +77,8 @@ static void apply_machine(struct model *m)
     m->events = machine->events ? machine->events : m->events;
     m->full_width |= machine->full_width;
     m->lbr_format = machine->lbr_format ? machine->lbr_format : m->lbr_format;
+    if (machine->small)
+        model_small_core(m);
     if (machine->no_list)
         m->lbr_depth = m->lbr_format = 0;
 }
@@ -103,6 +105,10 @@ bool machine_choose(const char *wanted)
     kinds[1] = kinds[0];
     if (virt_quirks.hybrid) {
         model_small_core(&kinds[1]);
+        if (kinds[0].version < 6) { /* leaf 0Ah is of both */
+            kinds[0].gp = kinds[1].gp;
+            kinds[0].fixed = kinds[1].fixed;
+        }
         kinds[1].lbr_depth >>= virt_quirks.smalllist;
     }
     return true;

@@ -6,7 +6,7 @@
 #include "pmu/virt/records.h"
 
 #define GP_MAX 12
-#define FIXED_MAX 4
+#define FIXED_MAX 7
 #define COUNTER_MAX (GP_MAX + FIXED_MAX)
 #define FIXED_FIRST GP_MAX /* counters[GP_MAX + n] is fixed counter n */
 
@@ -126,6 +126,7 @@ struct machine {
     bool full_width;                 /* false: as the model's */
     bool no_list;                    /* a hypervisor hides the list of branches */
     uint8_t lbr_format;              /* 0: the model's */
+    bool small;                      /* all CPUs are small cores */
 };
 extern const struct machine all_machines[]; /* ends with a name NULL */
 /* Turns a hybrid processor's large core into its small one. */
@@ -139,7 +140,14 @@ static inline uint64_t counter_mask(const struct model *m) { return (1ul << m->w
 #define SELECT_UMASK2 (0xfful << 40)
 enum { SMALL_CORE = 0x20, LARGE_CORE = 0x40 }; /* core_type */
 /* lbr_format, as 345h[5:0]: mispredictions in FROM; transactions too; registers of their own. */
-enum { LBR_EIP = 2, LBR_FLAGS = 3, LBR_TSX = 4, LBR_INFO = 5, LBR_ARCHITECTURAL = 0x3f };
+enum {
+    LBR_EIP = 2,
+    LBR_FLAGS = 3,
+    LBR_TSX = 4,
+    LBR_INFO = 5,
+    LBR_TIME = 6,
+    LBR_ARCHITECTURAL = 0x3f
+};
 #define LBR_DEPTHS 0xbu /* of 8, 16 and 32, as leaf 1Ch reports */
 /* Event select bits that both vendors have. */
 #define SELECT_USER (1u << 16)

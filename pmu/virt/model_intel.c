@@ -263,7 +263,7 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
 static void refresh_fixed(struct pmu *p, unsigned n, bool running)
 {
     static const enum event fixed_events[FIXED_MAX] = { EVENT_INSTRUCTIONS, EVENT_CYCLES,
-                                                        EVENT_CYCLES, EVENT_SLOTS };
+                                                        EVENT_CYCLES, EVENT_SLOTS }; /* and none */
     struct counter *c = &p->counters[FIXED_FIRST + n];
     unsigned nibble = p->fixed_control >> 4 * n & 15;
     c->kernel = nibble & 1;
@@ -351,7 +351,7 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
 {
     if (leaf == 1 && perf_capabilities(m))
         r[2] |= 1u << 15; /* PDCM */
-    if (leaf == 7 && subleaf == 0 && m->core_type)
+    if (leaf == 7 && subleaf == 0 && virt_quirks.hybrid)
         r[3] |= 1u << 15; /* hybrid */
     if (leaf == 0x1a && subleaf == 0 && m->core_type)
         r[0] = (uint32_t)m->core_type << 24 | 1;
@@ -370,10 +370,10 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
         pmu_extended_leaf(m, subleaf, r);
     if (leaf != 0xa)
         return;
-    r[0] =
-        m->version | (uint32_t)m->gp << 8 | (uint32_t)m->width << 16 | (m->slots ? 8u : 7u) << 24;
-    r[1] = 0; /* none of these events is missing */
-    r[2] = m->version >= 5 ? m->fixed_map : 0;
+    uint32_t length = m->version >= 6 ? 13 : m->slots && m->fixed > 3 ? 8 : 7;
+    r[0] = m->version | (uint32_t)m->gp << 8 | (uint32_t)m->width << 16 | length << 24;
+    r[1] = m->version >= 6 ? 0x280 : 0; /* slots are missing here; leaf 23h has them */
+    r[2] = m->version >= 5 ? (1u << m->fixed) - 1 : 0;
     /* EDX[15] says nothing on processors of version 2, which have no AnyThread. KVM sets it. */
     bool deprecated = !m->any_thread && (m->version > 2 || m->full_width);
     r[3] = m->version >= 2 ? m->fixed | (uint32_t)m->width << 5 | (deprecated ? 1u << 15 : 0) : 0;

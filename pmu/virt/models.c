@@ -54,7 +54,7 @@ static const struct event_code zen_events[] = {
 #define AMD_CPU .ops = &amd_ops, .max_leaf = 0xd, .width = 48
 /* clang-format on */
 
-/* Gracemont's events; counters as on Alder Lake. */
+/* Gracemont's events; counters as on Alder Lake, or Lunar Lake. */
 void model_small_core(struct model *m)
 {
     /* clang-format off */
@@ -65,10 +65,11 @@ void model_small_core(struct model *m)
     /* clang-format on */
     m->name = "intel-small";
     m->core_type = SMALL_CORE;
-    m->gp = 6;
-    m->gp_map = 0x3f;
+    bool skymont = m->version >= 6; /* 4 to 6 count slots of top-down analysis, here nothing */
+    m->gp = skymont ? 8 : 6;
+    m->gp_map = skymont ? 0xff : 0x3f;
     m->fixed = m->version >= 2 ? 3 : 0;
-    m->fixed_map = m->version >= 2 ? 7 : 0;
+    m->fixed_map = skymont ? 0x77 : m->version >= 2 ? 7 : 0;
     m->slots = 0;
     m->metrics = false;
     m->events = small_events;

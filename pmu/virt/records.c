@@ -32,6 +32,7 @@ enum {
 #define AMD_SPECULATIVE (1ul << 62)
 #define AMD_ADDRESS ((1ul << 58) - 1)
 #define AMD_ENABLE (1ul << 6)
+#define TIME_CYCLES (5ul << 48)
 #define ARCH_LEGAL 0x7f000ful
 #define SHORT_CALL 5u /* bytes of a near call */
 
@@ -73,13 +74,15 @@ static void show_entry(const struct model *m, uint64_t entry[])
 {
     enum lbr_form form = form_of(m);
     uint64_t class = entry[RECORD_CLASS], wrong = entry[RECORD_INFO];
-    bool in_from = form == FORM_AMD || (form == FORM_STACK && m->lbr_format < LBR_INFO);
+    bool in_from = form == FORM_AMD || (form == FORM_STACK && m->lbr_format != LBR_INFO);
     uint64_t flags = (in_from ? MISPREDICTED : 0) | (m->lbr_format == LBR_TSX ? 3ul << 61 : 0);
     if (!class)
         return;
     entry[RECORD_FROM] = (entry[RECORD_FROM] & ~flags) | (wrong & flags);
     if (form == FORM_AMD)
         entry[RECORD_TO] = (entry[RECORD_TO] & AMD_ADDRESS) | AMD_VALID;
+    if (m->lbr_format == LBR_TIME)
+        entry[RECORD_TO] = (entry[RECORD_TO] & ((1ul << 48) - 1)) | TIME_CYCLES;
     if (form == FORM_ARCH)
         entry[RECORD_INFO] |= arch_type(class);
     entry[RECORD_CLASS] = 0;
@@ -93,7 +96,7 @@ static uint64_t *find_record(struct pmu *p, uint32_t msr, unsigned *field)
     for (*field = 0; *field < RECORD_FIELDS && form; ++*field) {
         uint32_t first = places[form].first[*field], n = (msr - first) / stride;
         if (!first ||
-            (form == FORM_STACK && *field == RECORD_INFO && p->model->lbr_format < LBR_INFO))
+            (form == FORM_STACK && *field == RECORD_INFO && p->model->lbr_format != LBR_INFO))
             continue;
         if (msr < first || (msr - first) % stride || n >= depth)
             continue;

@@ -39,8 +39,7 @@ TEST(diagnosis, strange_leaves,
 {
     for (unsigned i = 0; i < ARRAY_SIZE(strange); i++) {
         struct pmu_kind kind = { .table = &intel_architectural };
-        CHECK(intel_facts(&kind,
-                          &(struct intel_leaves){ .pmu = strange[i].leaf, .hypervisor = true }));
+        CHECK(intel_facts(&kind, &(struct intel_leaves){ .pmu = strange[i].leaf }));
         CHECK_EQ(kind.reported, strange[i].counters);
         fake_make(&kind, GOOD, 0);
         struct pmu_finding found = pmu_diagnose(&kind, &fake_access);

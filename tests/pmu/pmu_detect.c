@@ -22,6 +22,8 @@ static bool has_bitmaps(void)
     return cpuid(0, 0).eax >= LEAF_EXTENDED && cpuid(7, 1).eax & 1u << 8 &&
            cpuid(LEAF_EXTENDED, 0).eax & 2;
 }
+/* Leaf 0Ah says what both kinds of cores have. */
+static bool is_hybrid(void) { return !has_bitmaps() && cpuid(7, 0).edx & 1u << 15; }
 static bool has_capabilities(void) { return cpuid(1, 0).ecx & 1u << 15; }
 
 #define INTEL_ONLY()                                                                               \
@@ -37,7 +39,10 @@ static bool has_capabilities(void) { return cpuid(1, 0).ecx & 1u << 15; }
 
 LAB_TEST(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 S-1.0]")
 {
-    bool intel = strcmp(cpu_features.vendor, "GenuineIntel") == 0;
+    /* Zhaoxin's have Intel's leaf. */
+    bool amd = strcmp(cpu_features.vendor, "AuthenticAMD") == 0 ||
+               strcmp(cpu_features.vendor, "HygonGenuine") == 0;
+    bool intel = !amd;
     CHECK_EQ(intel, lab_is_intel());
     CHECK_BECAUSE(cpuid(0, 0).eax, intel ? LEAF_PMU : 1, 0x7fffffff, "leaf 0Ah must be in range");
     const struct cpuid extended = cpuid(0x80000000, 0), first = cpuid(0, 0);
@@ -60,14 +65,20 @@ LAB_TEST(pmu_cpuid, intel_leaf, "0Ah: version, counters, width and length are sa
     CHECK_EQ(pmu_here()->version, leaf().eax & 0xff);
 }
 
-LAB_TEST(pmu_cpuid, events,
-         "0Ah.EBX: bits beyond the length say nothing; cycles and instructions are there [VP-04]")
+LAB_TEST(
+    pmu_cpuid, events,
+    "0Ah.EBX: bits beyond the length say nothing, 23h.3 says it anew; cycles and instructions are "
+    "there [VP-04]")
 {
     INTEL_ONLY();
     unsigned length = leaf().eax >> 24;
     CHECK(!(leaf().ebx & 3));
     for (unsigned i = 0; i <= PMU_SLOTS; i++) {
         bool there = i < length && !(leaf().ebx >> i & 1);
+        if (has_bitmaps() && cpuid(LEAF_EXTENDED, 0).eax & 8)
+            there = cpuid(LEAF_EXTENDED, 3).eax >> i & 1;
+        else if (i == PMU_SLOTS && pmu_here()->reported & PMU_FIX(3))
+            there |= is_hybrid(); /* the leaf is of both kinds, the counter of this one */
         CHECK_EQ(pmu_here()->events >> i & 1, there);
         CHECK_EQ((pmu_counters_for(pmu_here(), (enum pmu_event)i) & PMU_ANY_GP) != 0, there);
     }
@@ -84,15 +95,20 @@ LAB_TEST(pmu_cpuid, fixed,
         CHECK_EQ(ecx, 0);
     else
         CHECK_EQ(ecx & edx, edx);
-    if (cpu_features.hypervisor && pmu_here()->version >= 2) {
-        CHECK_EQ(pmu_here()->reported >> PMU_FIXED,
-                 has_bitmaps() ? cpuid(LEAF_EXTENDED, 1).ebx : edx | ecx);
+    uint64_t fixed = pmu_here()->reported >> PMU_FIXED, general = pmu_here()->reported & PMU_ANY_GP;
+    if (pmu_here()->version >= 2 && (edx | ecx))
         CHECK_EQ(pmu_here()->fixed_width, leaf().edx >> 5 & 0xff);
-    }
     /* With bitmaps: before the first gap. */
     uint64_t below = (UINT64_C(1) << (leaf().eax >> 8 & 0xff)) - 1;
-    CHECK_EQ(pmu_here()->reported & PMU_ANY_GP,
-             has_bitmaps() ? cpuid(LEAF_EXTENDED, 1).eax : below);
+    if (has_bitmaps()) {
+        CHECK_EQ(fixed, cpuid(LEAF_EXTENDED, 1).ebx);
+        CHECK_EQ(general, cpuid(LEAF_EXTENDED, 1).eax);
+    } else if (pmu_here()->version >= 2) {
+        /* More only where the leaf may say too little; pmu_absent asks the registers. */
+        uint64_t more = pmu_here()->version < 5 ? 7 : is_hybrid() ? 0xf : 0;
+        CHECK_EQ(fixed & ~more, (edx | ecx) & ~more);
+        CHECK_EQ(general & ~(is_hybrid() ? 0xfful : 0), below & ~(is_hybrid() ? 0xfful : 0));
+    }
     CHECK_EQ(pmu_here()->reported & below, below);
 }
 
@@ -170,14 +186,15 @@ LAB_TEST(pmu_cpuid, own_kind,
     if (!lab_is_intel())
         CHECK_EQ(!!(cpuid(0x80000001, 0).ecx & 1u << 23), gp() >= 6);
     else if (!has_bitmaps())
-        CHECK_EQ(leaf().eax >> 8 & 0xff, gp());
+        CHECK_BECAUSE(gp(), leaf().eax >> 8 & 0xff, is_hybrid() ? 8 : leaf().eax >> 8 & 0xff,
+                      "as its leaf, or a large core's two more");
     if (!lab_is_intel())
         return;
     CHECK_EQ(leaf().eax >> 16 & 0xff, pmu_here()->gp_width);
-    if (core && pmu_here()->known)
-        CHECK_EQ(pmu_here()->table ==
-                     intel_table(pmu_here()->family, pmu_here()->model, INTEL_LARGE_CORE),
-                 core != 0x20);
+    unsigned family = pmu_here()->family, model = pmu_here()->model;
+    const struct pmu_table *large = intel_table(family, model, INTEL_LARGE_CORE);
+    if (core && pmu_here()->known && large != intel_table(family, model, INTEL_SMALL_CORE))
+        CHECK_EQ(pmu_here()->table == large, core != 0x20);
 }
 
 /* Eight of Intel's, or AMD's extended ones, which an older processor has none of. KVM swallows the

@@ -117,7 +117,7 @@ sub check_journeys
 # grep and gdb can tell names apart that have a noun. A program of a few files has its own.
 sub check_names
 {
-    my $programs = qr{^tests/(?:programs|drivers|samples|guests|machines|pmu/libpfm|tools)/};
+    my $programs = qr{^tests/(?:programs|drivers|samples|guests|machines|pmu/\w+|tools)/};
     my %files;
     for my $file (grep { /\.[ch]$/ && !/$programs/ } @sources) {
         push @{ $files{$_} }, $file for Text::static_functions($file);
@@ -201,7 +201,7 @@ sub include_faults
 {
     my ($file, $count) = @_;
     my @wrong;
-    return if $file =~ m{^tests/pmu/libpfm/}; # programs for the host
+    return if $file =~ m{^tests/pmu/(?:libpfm|cpus)/}; # programs for the host
     for (Text::lines($file)) {
         my ($quote, $name) = /^\s*[#%]\s*include\s*([<"'])([^>"']+)/ or next;
         $$count++;

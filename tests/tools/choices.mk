@@ -13,6 +13,6 @@ NOT_TIMED := *,-*cost*,-dispatcher_time.timeouts
 
 # The scripts that make test runs two at a time, where nothing looks at the time that
 # passes and a machine may run beside another; and those that run alone.
-TOGETHER := transparent blocks fuzz insn linux rr libpfm programs drivers trace quirks usb report \
-    bench checks tools streams
+TOGETHER := transparent blocks fuzz insn linux rr libpfm cpus programs drivers trace quirks usb \
+    report bench checks tools streams
 ALONE := runner image boot machine_check mutants matrix

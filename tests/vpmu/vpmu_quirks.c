@@ -280,15 +280,16 @@ TEST(vpmu_quirks, hybrid,
         CHECK_EQ(is_small(), cpu % 2);
         if (!is_small())
             continue;
-        unsigned fixed = (leaf.eax & 0xff) >= 2 ? 3 : 0;
-        CHECK_EQ(leaf.eax >> 8 & 0xff, 6);
+        unsigned version = leaf.eax & 0xff, fixed = version >= 2 ? 3 : 0;
+        unsigned gp = version >= 6 ? 8 : 6;
+        CHECK_EQ(leaf.eax >> 8 & 0xff, gp);
         CHECK_EQ(leaf.edx & 0x1f, fixed);
         CHECK_EQ(rdmsr_fault(PERFCTR + 5, &value), 0);
-        CHECK_EQ(rdmsr_fault(PERFEVTSEL + 6, &value), fault_unless(vpmu_quirk("ignoremsrs")));
-        CHECK_EQ(rdpmc_fault(6, &value), LAB_GP_FAULT);
+        CHECK_EQ(rdmsr_fault(PERFEVTSEL + gp, &value), fault_unless(vpmu_quirk("ignoremsrs")));
+        CHECK_EQ(rdpmc_fault(gp, &value), LAB_GP_FAULT);
         CHECK_EQ(rdpmc_fault(0x40000003, &value), LAB_GP_FAULT);
         if (fixed && !rdmsr_fault(GLOBAL_CTRL, &value))
-            CHECK_EQ(wrmsr_fault(GLOBAL_CTRL, value | 1u << 6), LAB_GP_FAULT);
+            CHECK_EQ(wrmsr_fault(GLOBAL_CTRL, value | 1u << gp), LAB_GP_FAULT);
         if (fixed && !rdmsr_fault(FIXED_CTR_CTRL, &value))
             CHECK_EQ(wrmsr_fault(FIXED_CTR_CTRL, value | 1u << 12), LAB_GP_FAULT);
     }
