@@ -246,31 +246,3 @@ TEST(etw_pmc, two_sessions, "two sessions at once each record their own counters
     phys_free(more, SESSION_PAGES);
     session_end(&a, bytes);
 }
-
-static void end_at_once(void *unused) { (void)unused; }
-
-static unsigned count_swaps(struct records all)
-{
-    struct record r;
-    unsigned n = 0;
-    while ((r = next_record(&all)).header)
-        n += r.header->HookId == PERFINFO_LOG_TYPE_CONTEXTSWAP;
-    return n;
-}
-
-TEST(etw_pmc, two_sessions_swap, "a switch of threads is recorded in both of two sessions")
-{
-    struct session a, b;
-    uint8_t *bytes, *more = phys_alloc(SESSION_PAGES);
-    REQUIRE(more && session_begin(&a, &bytes) && begin_second(&b));
-    CHECK_STATUS(session_mask(&a, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
-    CHECK_STATUS(session_mask(&b, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
-    for (unsigned i = 0; i < 8; i++)
-        team_end(team_start(end_at_once, NULL, cpu_set_one(0), THREAD_PRIORITY));
-    CHECK(count_swaps(session_drain(&a, bytes)) >= 16);
-    CHECK(count_swaps(session_drain(&b, more)) >= 16);
-    CHECK_EQ(session_stop(&b), 0);
-    session_close(&b);
-    phys_free(more, SESSION_PAGES);
-    session_end(&a, bytes);
-}

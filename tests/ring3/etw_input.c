@@ -64,56 +64,6 @@ TEST_USER(etw_input, privilege,
     session_close(&s);
 }
 
-/* No byte of the last page's end is missing, and one byte is. */
-TEST_USER(etw_input, pointers,
-          "pointers to memory that the caller does not own or cannot write are refused without "
-          "effect")
-{
-    struct session_info d;
-    struct session s;
-    ULONG n = 0;
-    uint8_t *page = ring3_pages(1), *read_only = ring3_pages(1);
-    REQUIRE(page && read_only);
-    PVOID bad[] = { NULL, UNMAPPED, KERNEL_ADDRESS, page + RING3_PAGE - sizeof d.info + 1,
-                    (PVOID)~0ull };
-    ring3_protect(read_only, PAGE_READONLY);
-    session_describe(&d, SESSION_NAME);
-    for (unsigned i = 0; i < ARRAYSIZE(bad); i++) {
-        for (ULONG code = EtwStartLoggerCode; code <= EtwFlushLoggerCode; code++)
-            CHECK_STATUS(ZwTraceControl(code, bad[i], sizeof d.info, &d.info, sizeof d.info, &n),
-                         STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info, bad[i],
-                                    sizeof d.info, &n),
-                     STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(set_class(bad[i], 4 + (i == 3 ? (ULONG)sizeof d.info : 0)),
-                     i == 3 ? STATUS_NOT_IMPLEMENTED : STATUS_ACCESS_VIOLATION);
-        struct session_info named;
-        session_describe(&named, SESSION_NAME);
-        named.info.LoggerName.Buffer =
-            i == 3 ? (PWSTR)(void *)(page + RING3_PAGE - 2) : (PWSTR)bad[i];
-        CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &named.info, sizeof d.info, &d.info,
-                                    sizeof d.info, &n),
-                     STATUS_ACCESS_VIOLATION);
-    }
-    CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info, read_only,
-                                sizeof d.info, &n),
-                 STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(session_control(EtwStopLoggerCode, &d), STATUS_WMI_INSTANCE_NOT_FOUND);
-    REQUIRE(session_start(&s, 4, 16));
-    CHECK_STATUS(session_mask(&s, PERF_SYSCALL, 0), STATUS_SUCCESS);
-    CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
-    session_flush(&s);
-    for (unsigned i = 0; i < ARRAYSIZE(bad); i++)
-        CHECK_STATUS(session_read(&s, i == 3 ? page + RING3_PAGE - 64 : bad[i], RING3_PAGE, &n),
-                     STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(session_read(&s, read_only, RING3_PAGE, &n), STATUS_ACCESS_VIOLATION);
-    CHECK_OK(session_read(&s, page, RING3_PAGE, NULL)); /* what was refused is still there */
-    struct records all = records_of(page, ((const WMI_BUFFER_HEADER *)(void *)page)->SavedOffset);
-    CHECK_EQ(next_record(&all).header->HookId, PERFINFO_LOG_TYPE_SYSCALL_EXIT);
-    CHECK_EQ(session_stop(&s), 0);
-    session_close(&s);
-}
-
 void user_trace_denied(uint64_t trace)
 {
     static const ULONG one = 2, swap = PERFINFO_LOG_TYPE_CONTEXTSWAP;

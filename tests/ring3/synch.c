@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, semaphores, mutexes and waits as ring 3 has them. */
+/* Events as ring 3 has them, and names of objects. */
 #include "tests/ring3/helpers.h"
 
 static HANDLE event(EVENT_TYPE type, BOOLEAN state)
@@ -119,88 +119,6 @@ TEST_USER(synch, events,
         CHECK_STATUS(try_one(handle), type == NotificationEvent ? STATUS_SUCCESS : STATUS_TIMEOUT);
         close_handle(handle);
     }
-}
-
-/* --- Semaphores and mutexes. --- */
-
-TEST_USER(synch, semaphores, "a semaphore counts up to its maximum; the order of refusals")
-{
-    HANDLE handle = NULL, other = event(NotificationEvent, FALSE);
-    LONG previous = 99;
-    REQUIRE_STATUS(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, 1, 5), STATUS_SUCCESS);
-    CHECK_STATUS(ZwReleaseSemaphore(handle, 3, &previous), STATUS_SUCCESS);
-    CHECK_EQ(previous, 1);
-    CHECK_STATUS(ZwReleaseSemaphore(handle, 2, &previous), STATUS_SEMAPHORE_LIMIT_EXCEEDED);
-    CHECK_STATUS(ZwReleaseSemaphore(handle, INT32_MAX, &previous), STATUS_SEMAPHORE_LIMIT_EXCEEDED);
-    CHECK_EQ(previous, 1);
-    for (unsigned i = 0; i < 4; i++)
-        CHECK_STATUS(try_one(handle), STATUS_SUCCESS);
-    CHECK_STATUS(try_one(handle), STATUS_TIMEOUT);
-    CHECK_STATUS(ZwReleaseSemaphore(NULL, 0, NULL), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(ZwReleaseSemaphore(handle, -1, NULL), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(ZwReleaseSemaphore(NULL, 1, NULL), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwReleaseSemaphore(other, 1, NULL), STATUS_OBJECT_TYPE_MISMATCH);
-    HANDLE weak = ring3_limited(handle, SYNCHRONIZE | SEMAPHORE_QUERY_STATE);
-    CHECK_STATUS(ZwReleaseSemaphore(weak, 1, UNMAPPED), STATUS_ACCESS_DENIED);
-    CHECK_STATUS(ZwReleaseSemaphore(handle, 1, UNMAPPED), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(try_one(weak), STATUS_SUCCESS); /* it was released all the same */
-    close_handle(weak);
-    close_handle(handle);
-    close_handle(other);
-}
-
-static HANDLE mutex;
-
-static DWORD release_mutex(PVOID unused)
-{
-    (void)unused;
-    return (DWORD)ZwReleaseMutant(mutex, NULL);
-}
-
-static DWORD take_and_end(PVOID unused)
-{
-    (void)unused;
-    return (DWORD)ZwWaitForSingleObject(mutex, FALSE, NULL);
-}
-
-TEST_USER(
-    synch, mutexes,
-    "a mutex is released by its owner only, as often as it was taken; SYNCHRONIZE is enough; an "
-    "owner's end abandons it")
-{
-    MUTANT_BASIC_INFORMATION info;
-    MUTANT_OWNER_INFORMATION owner;
-    LONG previous = 99;
-    REQUIRE_STATUS(ZwCreateMutant(&mutex, MUTANT_ALL_ACCESS, NULL, TRUE), STATUS_SUCCESS);
-    CHECK_STATUS((NTSTATUS)ring3_run(release_mutex, NULL), STATUS_MUTANT_NOT_OWNED);
-    HANDLE weak = ring3_limited(mutex, SYNCHRONIZE);
-    CHECK_STATUS(try_one(weak), STATUS_SUCCESS);
-    CHECK_OK(ZwQueryMutant(mutex, MutantBasicInformation, &info, sizeof info, NULL));
-    CHECK_EQ(info.CurrentCount, -1);
-    CHECK(info.OwnedByCaller == TRUE && info.AbandonedState == FALSE);
-    CHECK_OK(ZwQueryMutant(mutex, MutantOwnerInformation, &owner, sizeof owner, NULL));
-    CHECK_EQ((uint64_t)owner.ClientId.UniqueThread, GetCurrentThreadId());
-    CHECK_EQ((uint64_t)owner.ClientId.UniqueProcess, GetCurrentProcessId());
-    CHECK_STATUS(ZwQueryMutant(weak, MutantBasicInformation, &info, sizeof info, NULL),
-                 STATUS_ACCESS_DENIED);
-    CHECK_STATUS(ZwReleaseMutant(weak, &previous), STATUS_SUCCESS);
-    CHECK_EQ(previous, -1);
-    CHECK_STATUS(ZwReleaseMutant(weak, &previous), STATUS_SUCCESS);
-    CHECK_EQ(previous, 0);
-    CHECK_STATUS(ZwReleaseMutant(weak, &previous), STATUS_MUTANT_NOT_OWNED);
-    CHECK_EQ(previous, 0);
-    CHECK_OK(ZwQueryMutant(mutex, MutantOwnerInformation, &owner, sizeof owner, NULL));
-    CHECK(owner.ClientId.UniqueThread == NULL);
-    CHECK_STATUS(ZwReleaseMutant(NULL, NULL), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwReleaseMutant(NtCurrentThread(), NULL), STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS((NTSTATUS)ring3_run(take_and_end, NULL), STATUS_SUCCESS);
-    CHECK_OK(ZwQueryMutant(mutex, MutantBasicInformation, &info, sizeof info, NULL));
-    CHECK(info.AbandonedState == TRUE && info.CurrentCount == 1 && info.OwnedByCaller == FALSE);
-    CHECK_EQ(WaitForSingleObject(mutex, INFINITE), WAIT_ABANDONED_0);
-    CHECK(ReleaseMutex(mutex) && !ReleaseMutex(mutex));
-    CHECK_EQ(GetLastError(), ERROR_NOT_OWNER);
-    close_handle(weak);
-    close_handle(mutex);
 }
 
 /* --- Critical sections. --- */

@@ -151,47 +151,6 @@ TEST_USER(tp_block, processor,
     CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
 }
 
-static uint64_t protecting; /* atomic; 1: go on */
-
-/* A PAUSE lets another CPU run: by chance, so that the two do not go in step. */
-static DWORD protect_second(PVOID page)
-{
-    uint64_t state = 88172645463325252;
-    while (__atomic_load_n(&protecting, __ATOMIC_ACQUIRE)) {
-        ring3_protect(page, PAGE_READONLY);
-        ring3_protect(page, PAGE_READWRITE);
-        for (unsigned n = ring3_random(&state) % 8; n; n--)
-            YieldProcessor();
-    }
-    return 0;
-}
-
-TEST_USER(tp_block, protected_meanwhile,
-          "enabling is refused, and the first page released, if the second page of the block "
-          "becomes read-only meanwhile [slow]")
-{
-    uint8_t *pages = ring3_pages(2), *address = pages + RING3_PAGE - 64;
-    unsigned refused = 0, tries = test_long() ? 3000 : 200;
-    bool several = ring3_cpus() > 1;
-    REQUIRE(pages != NULL);
-    __atomic_store_n(&protecting, 1, __ATOMIC_RELEASE);
-    HANDLE other = ring3_start(protect_second, pages + RING3_PAGE);
-    for (unsigned i = 0; i < tries || (several && !refused && i < 10 * tries); i++) {
-        NTSTATUS status = ring3_set(0, 0, TRUE, address);
-        refused += status == STATUS_ACCESS_VIOLATION;
-        if (status != STATUS_ACCESS_VIOLATION) {
-            CHECK_STATUS(status, STATUS_SUCCESS);
-            while (ring3_set(0, 0, FALSE, address) == STATUS_ACCESS_VIOLATION)
-                refused++;
-        }
-    }
-    __atomic_store_n(&protecting, 0, __ATOMIC_RELEASE);
-    ring3_end(other);
-    test_note("%u refused", refused);
-    CHECK(refused || !several); /* on one processor the other hardly ever runs in between */
-    CHECK(!ring3_profiled());
-}
-
 /* --- Blocks that others write. What the kernel itself reads does not come from the block. --- */
 
 static uint8_t *scribbled;  /* a block */

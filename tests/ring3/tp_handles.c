@@ -80,62 +80,6 @@ TEST_USER(tp_handles, access,
     CHECK(CloseHandle(none) && CloseHandle(others) && CloseHandle(set) && CloseHandle(query));
 }
 
-static HANDLE swapped;    /* one number for two handles alternately */
-static uint64_t swapping; /* atomic; 1: go on */
-
-/* Where there was a handle to this thread that may only be waited for, there is one to its creator
- * that may do all. On one CPU the other thread meets each of the two. */
-static DWORD swap_handles(PVOID creator)
-{
-    while (__atomic_load_n(&swapping, __ATOMIC_ACQUIRE)) {
-        HANDLE poor = ring3_handle(SYNCHRONIZE), rich = NULL;
-        __atomic_store_n(&swapped, poor, __ATOMIC_RELEASE);
-        ring3_work(500);
-        ZwYieldExecution();
-        CloseHandle(poor);
-        CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), creator, NtCurrentProcess(), &rich, 0, 0,
-                                   DUPLICATE_SAME_ACCESS));
-        ring3_work(500);
-        ZwYieldExecution();
-        CloseHandle(rich);
-    }
-    return 0;
-}
-
-static uint64_t thread_of(HANDLE thread)
-{
-    THREAD_BASIC_INFORMATION info;
-    NTSTATUS status =
-        ZwQueryInformationThread(thread, ThreadBasicInformation, &info, sizeof info, NULL);
-    return NT_SUCCESS(status) ? (uint64_t)info.ClientId.UniqueThread : 0;
-}
-
-TEST_USER(tp_handles, duplicated_while_replaced,
-          "a handle that another thread replaces during duplication gives no rights to the old "
-          "object")
-{
-    HANDLE me = ring3_handle(THREAD_ALL_ACCESS), thread, copy;
-    unsigned poor = 0, rich = 0;
-    swapping = 1;
-    thread = ring3_start(swap_handles, me);
-    for (unsigned i = 0; i < (test_long() ? 50000u : 5000u) || ((!poor || !rich) && i < 1000000);
-         i++) {
-        HANDLE source = __atomic_load_n(&swapped, __ATOMIC_ACQUIRE);
-        if (ZwDuplicateObject(NtCurrentProcess(), source, NtCurrentProcess(), &copy, 0, 0,
-                              DUPLICATE_SAME_ACCESS))
-            continue;
-        uint64_t found = thread_of(copy); /* 0: access denied */
-        poor += !found;
-        rich += found == thread_of(me);
-        CHECK(!found || found == thread_of(me));
-        CloseHandle(copy);
-    }
-    CHECK(poor && rich);
-    __atomic_store_n(&swapping, 0, __ATOMIC_RELEASE);
-    CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
-    CHECK(CloseHandle(thread) && CloseHandle(me));
-}
-
 void user_own_handle(uint64_t n)
 {
     HANDLE handle = NULL;

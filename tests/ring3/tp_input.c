@@ -14,38 +14,6 @@ static const uint8_t read_only[512] __attribute__((aligned(16))) = { 1 };
 
 static PVOID pointer(uint64_t address) { return (PVOID)address; }
 
-TEST_USER(tp_input, set_class, "the classes next to 32 are refused")
-{
-    THREAD_PERFORMANCE_DATA block;
-    THREAD_PROFILING_INFORMATION info = { 0, 0, TRUE, &block };
-    static const unsigned classes[] = { 2, 31, 33, 64, 0x20000020, 0x7fffffff, 0xffffffff };
-    for (unsigned i = 0; i < ARRAY_SIZE(classes); i++) {
-        CHECK_STATUS(ZwSetInformationThread(ME, (THREADINFOCLASS)classes[i], &info, sizeof info),
-                     STATUS_INVALID_INFO_CLASS);
-        CHECK_STATUS(ZwQueryInformationThread(ME, (THREADINFOCLASS)classes[i], &info, 1, NULL),
-                     STATUS_INVALID_INFO_CLASS);
-    }
-    CHECK(!ring3_profiled());
-}
-
-TEST_USER(tp_input, set_information, "information that the caller cannot read is refused")
-{
-    uint8_t *page = ring3_pages(1), *end = page + RING3_PAGE;
-    THREAD_PERFORMANCE_DATA block;
-    THREAD_PROFILING_INFORMATION on = { 0, 0, TRUE, &block };
-    REQUIRE(page != NULL);
-    for (unsigned i = 0; i < RING3_BAD_ADDRESSES; i++)
-        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, pointer(ring3_bad_addresses[i]), INFO_SIZE),
-                     STATUS_ACCESS_VIOLATION);
-    for (unsigned inside = 1; inside < INFO_SIZE;
-         inside++) { /* a part of it in the hole after the page */
-        memcpy(end - inside, &on, inside);
-        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, end - inside, INFO_SIZE),
-                     STATUS_ACCESS_VIOLATION);
-    }
-    CHECK(!ring3_profiled());
-}
-
 TEST_USER(tp_input, set_information_good,
           "information may be unaligned, read-only, or end with its page")
 {
