@@ -188,7 +188,7 @@ static uint32_t highest_leaf(bool intel)
  * "Performance monitoring impact of Intel TSX memory ordering issue". */
 static void abort_transactions(void)
 {
-    uint64_t value;
+    uint64_t value = 0;
     if (cpuid(LEAF_FEATURES, 0).edx & EDX_TSX_FORCE_ABORT &&
         !rdmsr_fault(MSR_TSX_FORCE_ABORT, &value))
         wrmsr_fault(MSR_TSX_FORCE_ABORT, value | 1);

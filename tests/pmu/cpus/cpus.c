@@ -147,7 +147,7 @@ int main(void)
             puts("none");
         else
             printf("%s %u %lx %u %u %u:%u:%x %d %s\n", kind.driver, kind.version, kind.reported,
-                   kind.gp_width, kind.gp_write_width, list.form, list.depth, list.format,
+                   kind.gp_width, kind.gp_write_width, (unsigned)list.form, list.depth, list.format,
                    kind.known, kind.table->name);
     }
     return 0;
