@@ -151,34 +151,6 @@ TEST(acpi, any_length, "of a table cut at any length, entries are read only if t
     phys_free(b, 2);
 }
 
-TEST(acpi, pm_timer,
-     "the power management timer is found in an FADT that has one at a plausible port")
-{
-    static uint8_t fadt[276];
-    uint32_t port = 0x608, flags = 1 << 8;
-    memcpy(fadt + 76, &port, 4);
-    memcpy(fadt + 112, &flags, 4);
-    fadt[91] = 4;
-    info = (struct acpi_info){ 0 };
-    acpi_parse_fadt(fadt, 115, &info);
-    CHECK_EQ(info.clocks.pm_timer, 0);
-    acpi_parse_fadt(fadt, 116, &info);
-    CHECK(info.clocks.pm_timer == 0x608 && info.clocks.pm_timer_32);
-    flags = ~flags;
-    memcpy(fadt + 112, &flags, 4);
-    acpi_parse_fadt(fadt, 116, &info);
-    CHECK(!info.clocks.pm_timer_32);
-    info = (struct acpi_info){ 0 };
-    fadt[91] = 3;
-    acpi_parse_fadt(fadt, sizeof fadt, &info);
-    CHECK_EQ(info.clocks.pm_timer, 0);
-    fadt[91] = 4;
-    port = 0x10608;
-    memcpy(fadt + 76, &port, 4);
-    acpi_parse_fadt(fadt, sizeof fadt, &info);
-    CHECK_EQ(info.clocks.pm_timer, 0);
-}
-
 TEST(acpi, reset,
      "the reset register is one byte in ports, in PCI's bus 0 or where devices are, if the table "
      "says that there is one; a keyboard controller is denied by new tables alone")
@@ -218,27 +190,6 @@ TEST(acpi, reset,
             acpi_parse_fadt(fadt, sizeof fadt, &info);
             CHECK_EQ(info.no_8042, revision >= 3 && !bit);
         }
-}
-
-TEST(acpi, hpet,
-     "an HPET is used if its table is complete and its registers are in memory and aligned")
-{
-    static uint8_t table[56];
-    uint64_t address = 0xfed00000;
-    memcpy(table + 44, &address, 8);
-    info = (struct acpi_info){ 0 };
-    acpi_parse_hpet(table, 51, &info);
-    CHECK_EQ(info.clocks.hpet, 0);
-    table[40] = 1; /* ports */
-    acpi_parse_hpet(table, sizeof table, &info);
-    CHECK_EQ(info.clocks.hpet, 0);
-    table[40] = 0;
-    table[44] = 2;
-    acpi_parse_hpet(table, sizeof table, &info);
-    CHECK_EQ(info.clocks.hpet, 0);
-    table[44] = 0;
-    acpi_parse_hpet(table, sizeof table, &info);
-    CHECK_EQ(info.clocks.hpet, 0xfed00000);
 }
 
 /* --- The way to the tables. --- */

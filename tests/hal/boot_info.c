@@ -82,22 +82,6 @@ static void put_line(const char *line)
     put_tag(MB2_TAG_LINE, line, (uint32_t)strlen(line) + 1, 0);
 }
 
-TEST(boot_info, line, "a command line is cut to its buffer, and made of printable characters")
-{
-    static char line[BOOT_LINE_MAX + 100];
-    begin_tags();
-    put_line("a\tb\x7f\x80~");
-    read_tags();
-    CHECK(strcmp(info.line, "a b  ~") == 0);
-    memset(line, 'x', sizeof line - 1);
-    begin_tags();
-    info.memory[0].start = 7; /* what lies after the line */
-    put_line(line);
-    read_tags();
-    CHECK_EQ(strlen(info.line), BOOT_LINE_MAX - 1);
-    CHECK_EQ(info.memory[0].start, 7);
-}
-
 TEST(boot_info, modules,
      "modules beyond the table's capacity are left out and counted; those without a byte are none")
 {
@@ -168,79 +152,6 @@ TEST(boot_info, memory,
     CHECK_EQ(info.memory_count, BOOT_MEMORY_MAX);
     CHECK_EQ(info.map_count, BOOT_MEMORY_MAX);
     CHECK_EQ(info.module_count, 0);
-}
-
-TEST(boot_info, rsdp,
-     "the RSDP of ACPI 2 is kept, whichever comes first; a short one is filled up with zeros")
-{
-    const uint8_t old[20] = { 1 }, new[36] = { 2, [35] = 3 };
-    for (unsigned first = 0; first < 2; first++) {
-        begin_tags();
-        if (first)
-            put_tag(MB2_TAG_RSDP2, new, sizeof new, 0);
-        put_tag(MB2_TAG_RSDP1, old, sizeof old, 0);
-        if (!first)
-            put_tag(MB2_TAG_RSDP2, new, sizeof new, 0);
-        read_tags();
-        CHECK(info.rsdp_given && memcmp(info.rsdp, new, sizeof new) == 0);
-    }
-    begin_tags();
-    put_tag(MB2_TAG_RSDP1, old, sizeof old, 0);
-    put_line("\x55\x55\x55\x55\x55\x55\x55\x55\x55\x55\x55\x55");
-    read_tags();
-    CHECK_EQ(info.rsdp[20] | info.rsdp[35], 0);
-}
-
-TEST(boot_info, tags,
-     "a tag that reaches beyond the end, or is shorter than its head, ends the tags")
-{
-    const uint32_t shorter[2] = { MB2_TAG_LINE, 7 };
-    begin_tags();
-    put_line("first");
-    put_tag(MB2_TAG_LINE, "second", 7, 64);
-    read_tags();
-    CHECK(strcmp(info.line, "first") == 0);
-    begin_tags();
-    put_line("first");
-    memcpy(tags.bytes + tags.length, shorter, sizeof shorter);
-    tags.length += (unsigned)sizeof shorter;
-    put_line("second");
-    read_tags();
-    CHECK(strcmp(info.line, "first") == 0);
-    begin_tags();
-    put_line("first");
-    put_tag(MB2_TAG_END, "", 0, 0);
-    put_line("second");
-    read_tags();
-    CHECK(strcmp(info.line, "first") == 0);
-}
-
-TEST(boot_info, screens, "a screen of 32 bits or of text is taken; another is named")
-{
-    struct mb2_screen screen = { .address = 0xe0000000,
-                                 .pitch = 3200,
-                                 .width = 800,
-                                 .height = 600,
-                                 .bits = 32,
-                                 .kind = MB2_SCREEN_RGB,
-                                 .red_at = 16,
-                                 .green_at = 8,
-                                 .blue_at = 24 };
-    for (unsigned bits = 24; bits <= 32; bits += 8) {
-        begin_tags();
-        screen.bits = (uint8_t)bits;
-        put_tag(MB2_TAG_SCREEN, (const uint8_t *)&screen + 8, sizeof screen - 8, 0);
-        read_tags();
-        CHECK_EQ(info.screen.kind, bits == 32 ? SCREEN_PIXELS : SCREEN_NONE);
-        CHECK_EQ(info.screen.red_at, bits == 32 ? 16 : 0);
-        CHECK_EQ(info.screen.green_at, bits == 32 ? 8 : 0);
-        CHECK_EQ(info.screen.blue_at, bits == 32 ? 24 : 0);
-        CHECK_EQ(info.no_screen[0], bits == 32 ? 't' : 'o');
-    }
-    begin_tags();
-    put_tag(MB2_TAG_SCREEN, (const uint8_t *)&screen + 8, 8, 0);
-    read_tags();
-    CHECK_EQ(info.screen.kind, SCREEN_NONE);
 }
 
 /* --- Any bytes. --- */

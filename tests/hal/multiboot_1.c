@@ -47,35 +47,3 @@ TEST(multiboot_1, map,
     CHECK(info.memory[0].size == 640 << 10 && info.memory[1].start == 1 << 20);
     CHECK_EQ(info.memory[1].size, 5ul << 30);
 }
-
-TEST(multiboot_1, modules,
-     "of multiboot 1 each module is read, and the command line; of what reaches beyond 4 GB only "
-     "what lies below")
-{
-    static const char line[] = "one two";
-    static struct mb1_module modules[2];
-    for (unsigned i = 0; i < 2; i++)
-        modules[i] = (struct mb1_module){ 0x1000 + i, 0x2000, physical(line + 4 * i), 0 };
-    mb1 = (struct mb1_info){ .cmdline = physical(line), .mods_count = 2 };
-    mb1.mods_addr = physical(modules);
-    read_mb1(MB1_HAS_MODULES | MB1_HAS_LINE);
-    CHECK(strcmp(info.line, "one two") == 0);
-    CHECK_EQ(info.module_count, 2);
-    CHECK(info.modules[1].start == 0x1001 && strcmp(info.modules[1].line, "two") == 0);
-    mb1.cmdline = -4u;
-    mb1.mods_addr = -8u;
-    read_mb1(MB1_HAS_MODULES | MB1_HAS_LINE);
-    CHECK(strlen(info.line) <= 4);
-    CHECK_EQ(info.module_count, 0);
-}
-
-TEST(multiboot_1, screen, "the screen of multiboot 1 is text where the BIOS says so")
-{
-    uint8_t *mode = phys_to_virt(0x449), kept = *mode;
-    for (unsigned m = 0; m < 8; m++) {
-        *mode = (uint8_t)m;
-        read_mb1(0);
-        CHECK_EQ(info.screen.kind, m == 2 || m == 3 ? SCREEN_TEXT : SCREEN_NONE);
-    }
-    *mode = kept;
-}

@@ -2,6 +2,7 @@
 /* The HAL's information classes of profile sources, and their intervals.
  *
  * Source: the KP lines of tests/contract.md. */
+#include "hal/owners.h"
 #include "hal/source.h"
 #include "kernel/base/bits.h"
 #include "tests/harness/profile.h"
@@ -65,6 +66,25 @@ TEST(source_information, information_sizes,
                  STATUS_INFO_LENGTH_MISMATCH);
     CHECK_STATUS(HalSetSystemInformation(HalProfileSourceRemove, 3, &info),
                  STATUS_INFO_LENGTH_MISMATCH);
+}
+
+TEST(source_information, counters,
+     "the HAL reports the number of counters, and those that somebody else has changed")
+{
+    HAL_PROFILE_CORRUPTION_STATUS status = { .ProcessorNumber = cpu_count - 1, .Counters = 1 };
+    BOOLEAN timer_only = 0xa5;
+    ULONG count = ~0u;
+    CHECK_OK(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 4, &count, NULL));
+    CHECK_EQ(count, hal_counter_count());
+    CHECK_OK(HalQuerySystemInformation(HalQueryProfileIsTimerBasedProfiling, 1, &timer_only, NULL));
+    CHECK_EQ(timer_only, !count);
+    CHECK_OK(
+        HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status, NULL));
+    CHECK_EQ(status.Counters, 0);
+    status.ProcessorNumber = cpu_count;
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status,
+                                           NULL),
+                 STATUS_INVALID_PARAMETER);
 }
 
 static NTSTATUS set_class_interval(KPROFILE_SOURCE source, ULONG_PTR interval)

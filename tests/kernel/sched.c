@@ -12,9 +12,6 @@
 
 #define THREADS 8
 #define ITERATIONS 2000
-#define MOVES 1500 /* of a thread; fewer where a CPU runs seldom */
-#define MOVES_NS 1000000000u
-#define MOVES_MIN 20u
 
 static struct lock shared_lock = LOCK("test", DISPATCH_LEVEL);
 static uint64_t shared; /* L: shared_lock */
@@ -51,14 +48,6 @@ TEST(locks, exclude, "eight threads on all CPUs lose no increment under a lock")
     run_threads(add_under_lock, THREADS);
     CHECK_EQ(shared, THREADS * ITERATIONS);
     CHECK_EQ(shared_lock.owner, 0);
-}
-
-TEST(locks, know_their_owner, "a lock names the CPU that holds it")
-{
-    KIRQL irql = lock_acquire(&shared_lock);
-    CHECK_EQ(shared_lock.owner, cpu_number() + 1);
-    lock_release(&shared_lock, irql);
-    CHECK_EQ(irql_current(), PASSIVE_LEVEL);
 }
 
 TEST(irql, is_cr8, "raising and lowering moves CR8, and a raised IRQL holds back the timer")
@@ -195,12 +184,6 @@ TEST(sched, no_such_cpu, "an affinity without any CPU is refused")
                      STATUS_INVALID_PARAMETER);
 }
 
-TEST(sched, many_threads, "200 threads start and end, and leave nothing")
-{
-    for (unsigned i = 0; i < 200 / THREADS; i++)
-        run_threads(note_cpu, THREADS);
-}
-
 TEST(sched, halts, "idle CPUs halt only if the APIC timer runs in HLT")
 {
     CHECK(cpu_halt_is_safe(true, false, 0) && cpu_halt_is_safe(true, true, 3u << 27));
@@ -225,76 +208,3 @@ TEST(sched, idles_cheaply,
     CHECK_BECAUSE(exits, 1, 200 * ms, "this CPUID exits; 4000 looks take 20 us");
     test_run_anywhere();
 }
-
-/* --- A thread that is moved all the time knows itself. --- */
-
-static struct {
-    struct thread *me;            /* who looks; atomic, NULL until it has begun */
-    uint64_t looks, wrong, moves; /* atomic */
-    uint64_t before;              /* looks at the last move; atomic */
-    uint64_t at;                  /* the CPU to which it was moved last; atomic */
-    uint64_t over;                /* no more moves; atomic */
-} self;
-
-static uint64_t load_now(const uint64_t *number)
-{
-    return __atomic_load_n(number, __ATOMIC_ACQUIRE);
-}
-
-static void look_at_itself(void *unused)
-{
-    (void)unused;
-    KIRQL irql = irql_raise(DISPATCH_LEVEL); /* nobody moves it here */
-    struct thread *me = thread_current();
-    irql_lower(irql);
-    __atomic_store_n(&self.me, me, __ATOMIC_RELEASE);
-    while (!load_now(&self.over)) {
-        if (thread_current() != me)
-            __atomic_fetch_add(&self.wrong, 1, __ATOMIC_RELAXED);
-        if (__atomic_fetch_add(&self.looks, 1, __ATOMIC_RELEASE) % 16384 == 0)
-            pause();
-    }
-}
-
-/* On each of two CPUs one fetches it from the other, once it has looked there, and gives way to it.
- */
-static void fetch_it(void *cpu)
-{
-    uint64_t here = (uint64_t)cpu, looks, end = clock_ns() + MOVES_NS;
-    while (!load_now(&self.over)) {
-        struct thread *thread = __atomic_load_n(&self.me, __ATOMIC_ACQUIRE);
-        if (thread && load_now(&self.at) != here &&
-            (looks = load_now(&self.looks)) > load_now(&self.before)) {
-            __atomic_store_n(&self.before, looks, __ATOMIC_RELEASE);
-            sched_set_affinity(thread, cpu_set_one((unsigned)here));
-            __atomic_store_n(&self.at, here, __ATOMIC_RELEASE);
-            __atomic_fetch_add(&self.moves, 1, __ATOMIC_RELEASE);
-        }
-        uint64_t moves = load_now(&self.moves);
-        if (moves >= MOVES || (moves >= MOVES_MIN && clock_ns() >= end))
-            __atomic_store_n(&self.over, 1, __ATOMIC_RELEASE);
-        sched_switch(WrYieldExecution);
-        pause();
-    }
-}
-
-TEST(sched, knows_itself,
-     "thread_current returns the running thread while that is moved from CPU to CPU")
-{
-    SKIP_WITH_ONE_CPU();
-    memset(&self, 0, sizeof self);
-    struct thread *thread = team_start(look_at_itself, NULL, cpu_set_one(0), THREAD_PRIORITY);
-    REQUIRE(thread != NULL);
-    run_threads(fetch_it, 2);
-    team_end(thread);
-    CHECK_BECAUSE(self.moves, MOVES_MIN, MOVES + 1,
-                  "16 CPUs run one after the other: a move takes some ms");
-    CHECK(self.looks > self.moves);
-    CHECK_EQ(self.wrong, 0);
-}
-
-/* --- A driver's. --- */
-
-NTSTATUS PsCreateSystemThread(PHANDLE ThreadHandle, ULONG DesiredAccess, PVOID ObjectAttributes,
-                              HANDLE ProcessHandle, PVOID ClientId, PVOID StartRoutine,
-                              PVOID StartContext);

@@ -53,39 +53,6 @@ TEST(smp, calls_cross,
     team_run(call_often, TEAM);
 }
 
-#define OWN_CALLS 8u
-#define CALLS_MAX (100 * OWN_CALLS)
-
-static uint64_t calls, limit; /* atomic */
-
-static void call_without_end(void *unused)
-{
-    (void)unused;
-    while (__atomic_fetch_add(&calls, 1, __ATOMIC_ACQ_REL) <
-           __atomic_load_n(&limit, __ATOMIC_ACQUIRE))
-        call_all_cpus();
-}
-
-TEST(smp, calls_take_turns, "a CPU that calls without end keeps no other from its calls")
-{
-    SKIP_BELOW_CPUS(2);
-    test_run_on(0);
-    calls = 0;
-    limit = UINT64_MAX;
-    struct thread *other = team_start(call_without_end, NULL, cpu_set_one(1), THREAD_PRIORITY);
-    REQUIRE(other && team_until(&calls, 1));
-    uint64_t before = __atomic_load_n(&calls, __ATOMIC_RELAXED);
-    /* If it keeps us from calling it stops after twice what is too much. */
-    __atomic_store_n(&limit, before + 2 * CALLS_MAX, __ATOMIC_RELEASE);
-    for (unsigned i = 0; i < OWN_CALLS; i++)
-        call_all_cpus();
-    uint64_t of_other = __atomic_load_n(&calls, __ATOMIC_RELAXED) - before;
-    __atomic_store_n(&limit, 0, __ATOMIC_RELEASE);
-    team_end(other);
-    CHECK_BECAUSE(of_other, 1, CALLS_MAX, "they alternate, unless a host stops a CPU: 13 for one");
-    test_run_anywhere();
-}
-
 TEST(smp, start_page,
      "other CPUs start in a page of the loader's memory below 640 KB that no module has")
 {

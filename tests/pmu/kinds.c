@@ -67,29 +67,6 @@ TEST(kinds, places,
     }
 }
 
-TEST(kinds, several,
-     "a set of CPUs has the counters and widths that all its CPUs have; an empty set has none")
-{
-    uint64_t all = cpu_count < 6 ? PMU_BIT(cpu_count) - 1 : 63; /* of group 0 */
-    for (uint64_t mask = 0; mask <= all; mask++) {
-        uint64_t common = mask ? ~UINT64_C(0) : 0, some = 0, bits = common, cycles = common;
-        for (uint64_t rest = mask; rest; rest &= rest - 1) {
-            const struct pmu_kind *pmu = pmu_of((unsigned)__builtin_ctzll(rest));
-            common &= pmu->counters;
-            some |= pmu->counters;
-            bits &= pmu_mask(pmu, 0);
-            cycles &= pmu_counters_for(pmu, PMU_CYCLES);
-        }
-        const struct cpu_set set = cpu_set_group(0, mask);
-        CHECK_EQ(pmu_common_counters(set), common);
-        CHECK_EQ(pmu_some_counters(set), some);
-        CHECK_EQ(pmu_common_mask(set, 0), bits);
-        CHECK_EQ(common_counters_for(set, PMU_CYCLES), cycles);
-        if (mask && test_has_pmu())
-            CHECK_EQ(hal_counters_available(set), common);
-    }
-}
-
 static struct pmu_kind of_table(const struct pmu_table *table, unsigned gp)
 {
     return (struct pmu_kind){ .driver = "intel",

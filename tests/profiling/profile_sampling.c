@@ -268,27 +268,3 @@ TEST(profile_sampling, between_ticks,
     hal_source_set_interval(ProfileTime, before);
     test_run_anywhere();
 }
-
-TEST(profile_sampling, whole_interval,
-     "sampling by time that is stopped and started again begins a whole interval: what had passed "
-     "of the last one is not kept")
-{
-    ULONG counts = 0;
-    ULONG before = hal_source_interval(ProfileTime);
-    test_run_on(0);
-    hal_source_set_interval(ProfileTime, (ULONG)(5 * sched_tick_ns() / 100));
-    HANDLE profile =
-        profile_made(0xffffffff80000000, 0x40000000, 30, &counts, sizeof counts, ProfileTime, 1);
-    for (unsigned i = 0; i < 2; i++) {
-        const volatile uint64_t *ticks = &cpus[0]->ticks;
-        uint64_t end = *ticks + 3;
-        profile_start(profile);
-        for (unsigned looks = 1; *ticks < end; looks++)
-            pause_rarely(looks);
-        profile_stop(profile);
-    }
-    CHECK_EQ(counts, 0);
-    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
-    hal_source_set_interval(ProfileTime, before);
-    test_run_anywhere();
-}

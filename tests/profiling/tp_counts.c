@@ -37,28 +37,6 @@ static void counted_element(const HARDWARE_COUNTER_DATA *element)
                 3 * WORK + READ_MAX); /* 2 or 3 instructions an iteration */
 }
 
-TEST(tp_counts, traps_taken_off,
-     "what a trap adds is taken off, and only where it adds something a reading is repeated")
-{
-    static THREAD_PERFORMANCE_DATA block;
-    static struct thread_profiling p;
-    unsigned ctr;
-    SKIP_WITHOUT_PMU();
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    memset(&block, 0, sizeof block);
-    p = (struct thread_profiling){ .block = (block_at_4 *)&block, .active = 1 };
-    p.readings[0].counter = ctr;
-    const uint64_t added = (uint64_t)hal_trap_adds(ctr, HAL_INTERRUPT);
-    thread_profiling_trapped(&p, HAL_INTERRUPT);
-    CHECK_EQ(block.UpdateCount, added != 0);
-    CHECK_EQ(block.HwCounters[0].Start, added);
-    CHECK_EQ(p.readings[0].total, -added);
-    p.active = 0;
-    thread_profiling_trapped(&p, HAL_INTERRUPT);
-    CHECK_EQ(block.UpdateCount, added != 0);
-    counting_stop();
-}
-
 TEST(tp_counts, elements,
      "each mask fills its elements, reports their number, and leaves the others alone [TP-28 "
      "TP-52 TP-72 TP-74 TP-75 TP-76 slow]")
