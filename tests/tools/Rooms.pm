@@ -8,16 +8,16 @@ use Text;
 
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
-    kernel/nt 1610
+    kernel/nt 1600
     kernel/base 3070
     kernel/mm 680
     kernel/console 670
-    pmu 2800
-    pmu/virt 8920
-    hal/machine 2160
+    pmu 2890
+    pmu/virt 8940
+    hal/machine 2130
     hal 3110
     kernel/counting 410
-    kernel/ke 5990
+    kernel/ke 5910
     kernel/profiling 1300
     kernel/etw 2340
     kernel/image 1050
@@ -26,13 +26,13 @@ my @house = qw(
     kernel/driver 4320
     kernel/init 530
     boot 1910
-    tests/harness 6440
-    tests/hal 4040
-    tests/pmu 5950
+    tests/harness 6430
+    tests/hal 3610
+    tests/pmu 6340
     tests/vpmu 2950
-    tests/profiling 3780
-    tests/etw 2880
-    tests/kernel 4170
+    tests/profiling 3430
+    tests/etw 2850
+    tests/kernel 3400
     tests/cost 1060
     tests 1370
 );
@@ -41,20 +41,20 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 10020
-    tests/ring3 9600
-    tests/guests 7480
-    tests/machines 2480
+    kernel/user 10000
+    tests/ring3 8350
+    tests/guests 6830
+    tests/machines 2490
     tests/tools 7650
-    tests/programs 5450
-    tests/drivers 3140
+    tests/programs 4190
+    tests/drivers 2900
     tests/samples 1040
     tests/mutants 730
     doc 640
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 124_000;
+my $all_lines = 119_500;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
