@@ -113,8 +113,8 @@ struct lab_caught {
 };
 extern struct lab_caught lab_caught;
 void lab_catch(void);
-/* Page faults of ring 0 too, after lab_catch, until lab_release. resolve maps the page, or says that
- * it is not its own. */
+/* Page faults of ring 0 too, after lab_catch, until lab_release. resolve maps the page, or says
+ * that it is not its own. */
 void lab_resolve(bool (*resolve)(uint64_t address));
 void lab_release(void);
 /* After lab_catch: where a vector leads; a handler of the test's own. */
