@@ -1,9 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # Each processor of tests/pmu/cpus/cpus.tsv through the probes and tables of pmu/, compared with
-# what the rules of Linux conclude (intel_pmu_init, amd_core_pmu_init, lbr.c, all of 6.18), written
-# here a second time. The registers that a processor has, and 345h, which no dump shows, are what
-# Linux expects of it. Each Intel row comes twice: the second time the BIOS has limited CPUID.
+# what Linux concludes, by rules written here after intel_pmu_init, amd_core_pmu_init and lbr.c;
+# they are not compared with a version of its source. The registers that a processor has, and 345h,
+# which no dump shows, are what Linux expects of it. Each Intel row comes twice: the second time the
+# BIOS has limited CPUID.
 use strict;
 use warnings FATAL => 'all';
 use Test::More;
