@@ -3,7 +3,8 @@
  * has its own state. Prediction: a conditional branch goes where it went last; its address selects
  * one of 256 directions. All other branches are predicted correctly. Caches: two direct-mapped
  * levels of 64-byte lines, 128 and 2,048, by linear address, for data only. A miss of the first is
- * a reference of the last level; a miss of both is its miss. CLFLUSH empties the line in both. */
+ * a reference of the last level; a miss of both is its miss, and also brings the other line of its
+ * 128 bytes into the last level. CLFLUSH empties the line in both. */
 #include "pmu/virt/vcpu.h"
 
 static void flush_line(uint64_t *lines, unsigned count, uint64_t line)
