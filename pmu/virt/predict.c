@@ -18,7 +18,7 @@ uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)
     uint32_t effects = i->effects;
     if (effects & EFFECT(EVENT_CONDITIONAL)) {
         bool taken = v->vmcb.rip != i->next;
-        effects |= taken ? EFFECT(EVENT_TAKEN) : 0;
+        effects |= taken ? EFFECT(EVENT_TAKEN) | EFFECT(EVENT_COND_TAKEN) : EFFECT(EVENT_NOT_TAKEN);
         effects |= predict_wrong(&v->predictor, v->run.rip, taken) ? EFFECT(EVENT_MISPREDICTED) : 0;
     }
     if (effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES)))

@@ -32,9 +32,9 @@ measured:
     write_msr r10
     ret
 
-; void streamed(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off): the same; a line is flushed,
-; it and those after it are loaded, in order, and then the stack is used, whose line they have driven
-; out.
+; void streamed(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off): the same; a line is
+; flushed, it and those after it are loaded, in order, and then the stack is used, whose line they
+; have driven out.
 global streamed
 streamed:
     mov r8, rdx

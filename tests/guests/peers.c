@@ -151,6 +151,13 @@ static void events(unsigned i)
         check_that("misses", i, count_loops(i, ON | 0x412e) == LOOPS);
         stream(i);
     }
+    /* Skylake and later. */
+    uint64_t not_taken = expected - (8 * LOOPS + 4) + 1;
+    if (intel && version >= 4)
+        check_that("branches not taken", i, count_loops(i, ON | 0x10c4) == not_taken);
+    if (intel && version == 5)
+        check_that("conditional ones taken", i,
+                   count_loops(i, ON | 0x01c4) == 2 * LOOPS - not_taken);
     check_that("ring 0 alone", i, count_loops(i, (ON & ~0x10000ul) | 0xc0) == expected);
     check_that("ring 3 alone", i, count_loops(i, (ON & ~0x20000ul) | 0xc0) == 0);
     check_that("an event that is none", i, count_loops(i, ON | 0xffff) == 0);
