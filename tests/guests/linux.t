@@ -182,7 +182,8 @@ my %checks = ('intel-v1' => 85, 'intel-v2' => 109, 'intel-v3' => 183, 'intel-v4'
               'amd-k7' => 115, 'amd-ext' => 167, 'amd-v2' => 192, 'amd-zen5' => 192);
 for my $model (sort keys %checks) {
     run_is("PMU=$model PAYLOAD=$build/peers.elf", 0,
-           qr/^# vpmu: .*\npeers: 0*$checks{$model} checks\s*\n#/m, "$model: what peers check");
+           qr/^# vpmu: event ffh, unit mask ffh .* 0\s*\npeers: 0*$checks{$model} checks\s*\n#/m,
+           "$model: what peers check");
 }
 my %noticed = (
     'intel-v4,noemul' => 'emulated instructions 3', 'intel-v4,skid=80' => 'one interrupt 0',

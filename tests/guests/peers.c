@@ -17,7 +17,8 @@ uint64_t on_clean_stack(uint64_t top, uint32_t msr, uint64_t on, const uint64_t 
 extern const uint8_t clean_interrupt[];
 extern uint64_t dirs[];
 
-enum { LOOPS = 100, LINES = 4096, VECTOR = 0x40, GP = 13, LVT_PMI = 0x340, FIXED = 0x309, FIXED_CONTROL = 0x38d };
+enum { LOOPS = 100, LINES = 4096 };
+enum { VECTOR = 0x40, GP = 13, LVT_PMI = 0x340, FIXED = 0x309, FIXED_CONTROL = 0x38d };
 enum { CLEAN_VECTOR = VECTOR + 16, STACK = 26 << 20, ACCESSED = 0x20, DIRTY = 0x40 };
 enum { EMULATED = 10 * 5 + 2 + 4, STRINGS = 5 + 4 };
 #define ON 0x430000ul /* enabled, both rings */
