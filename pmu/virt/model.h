@@ -30,6 +30,9 @@ enum event {
     EVENT_STORES,
     EVENT_REFERENCES,
     EVENT_MISSES,
+    /* Conditional branches; blocks.c works them out of those above. */
+    EVENT_COND_TAKEN,
+    EVENT_NOT_TAKEN,
     EVENT_RECORDS, /* entries of the list of branches; those of an interrupt too */
 };
 #define EFFECT(event) (1u << (event))

@@ -20,17 +20,19 @@ static const struct event_code westmere_events[] = {
 };
 static const struct event_code skylake_events[] = {
     ARCHITECTURAL, { 0xd0, 0x81, EVENT_LOADS }, { 0xd0, 0x82, EVENT_STORES },
-    { 0xc4, 0x01, EVENT_CONDITIONAL }, { 0xc4, 0x20, EVENT_TAKEN }, { 0xc4, 0x40, EVENT_FAR }, { 0xcc, 0x20, EVENT_RECORDS }, END,
+    { 0xc4, 0x01, EVENT_CONDITIONAL }, { 0xc4, 0x10, EVENT_NOT_TAKEN }, { 0xc5, 0x01, EVENT_MISPREDICTED },
+    { 0xc4, 0x20, EVENT_TAKEN }, { 0xc4, 0x40, EVENT_FAR }, { 0xcc, 0x20, EVENT_RECORDS }, END,
 };
+#define COND_MASKS { 0xc4, 0x01, EVENT_COND_TAKEN }, { 0xc4, 0x10, EVENT_NOT_TAKEN }, { 0xc5, 0x11, EVENT_MISPREDICTED }
 static const struct event_code ice_lake_events[] = {
     ARCHITECTURAL, { 0xa4, 0x01, EVENT_SLOTS }, { 0xd0, 0x81, EVENT_LOADS }, { 0xd0, 0x82, EVENT_STORES },
-    { 0xc4, 0x11, EVENT_CONDITIONAL }, { 0xc4, 0x20, EVENT_TAKEN }, { 0xc4, 0x40, EVENT_FAR }, { 0xcc, 0x20, EVENT_RECORDS }, END,
+    { 0xc4, 0x11, EVENT_CONDITIONAL }, COND_MASKS, { 0xc4, 0x20, EVENT_TAKEN }, { 0xc4, 0x40, EVENT_FAR }, { 0xcc, 0x20, EVENT_RECORDS }, END,
 };
 
 /* Conditional branches have a second unit mask. */
 static const struct event_code lion_cove_events[] = {
     ARCHITECTURAL, { 0xa4, 0x01, EVENT_SLOTS }, { 0xd0, 0x81, EVENT_LOADS }, { 0xd0, 0x82, EVENT_STORES },
-    { 0x1c4, 0x11, EVENT_CONDITIONAL }, { 0xc4, 0x20, EVENT_TAKEN }, { 0xc4, 0x40, EVENT_FAR }, { 0xe4, 0x01, EVENT_RECORDS }, END,
+    { 0x1c4, 0x11, EVENT_CONDITIONAL }, { 0xc4, 0x10, EVENT_NOT_TAKEN }, { 0xc4, 0x20, EVENT_TAKEN }, { 0xc4, 0x40, EVENT_FAR }, { 0xe4, 0x01, EVENT_RECORDS }, END,
 };
 
 #define COMMON                                                                                   \
@@ -60,7 +62,8 @@ void model_small_core(struct model *m)
     /* clang-format off */
     static const struct event_code small_events[] = {
         ARCHITECTURAL, { 0xd0, 0x81, EVENT_LOADS }, { 0xd0, 0x82, EVENT_STORES },
-        { 0xc4, 0x7e, EVENT_CONDITIONAL }, { 0xc4, 0xc0, EVENT_TAKEN }, { 0xc4, 0xbf, EVENT_FAR }, { 0xe4, 0x01, EVENT_RECORDS }, END,
+        { 0xc4, 0x7e, EVENT_CONDITIONAL }, { 0xc4, 0xfe, EVENT_COND_TAKEN }, { 0xc5, 0x7e, EVENT_MISPREDICTED },
+        { 0xc4, 0xc0, EVENT_TAKEN }, { 0xc4, 0xbf, EVENT_FAR }, { 0xe4, 0x01, EVENT_RECORDS }, END,
     };
     /* clang-format on */
     m->name = "intel-small";

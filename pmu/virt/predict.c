@@ -3,7 +3,8 @@
  * has its own state. Prediction: a conditional branch goes where it went last; its address selects
  * one of 256 directions. All other branches are predicted correctly. Caches: two direct-mapped
  * levels of 64-byte lines, 128 and 2,048, by linear address, for data only. A miss of the first is
- * a reference of the last level; a miss of both is its miss. CLFLUSH empties the line in both. */
+ * a reference of the last level; a miss of both is its miss, and also brings the other line of its
+ * 128 bytes into the last level. CLFLUSH empties the line in both. */
 #include "pmu/virt/vcpu.h"
 
 static void flush_line(uint64_t *lines, unsigned count, uint64_t line)
@@ -17,7 +18,7 @@ uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)
     uint32_t effects = i->effects;
     if (effects & EFFECT(EVENT_CONDITIONAL)) {
         bool taken = v->vmcb.rip != i->next;
-        effects |= taken ? EFFECT(EVENT_TAKEN) : 0;
+        effects |= taken ? EFFECT(EVENT_TAKEN) | EFFECT(EVENT_COND_TAKEN) : EFFECT(EVENT_NOT_TAKEN);
         effects |= predict_wrong(&v->predictor, v->run.rip, taken) ? EFFECT(EVENT_MISPREDICTED) : 0;
     }
     if (effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES)))

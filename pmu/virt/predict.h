@@ -36,8 +36,10 @@ static inline uint32_t predict_access(struct caches *c, uint64_t address)
     uint64_t line = address >> LINE_SHIFT | 1ul << 63; /* 0 is an empty line */
     if (!line_missed(c->first, FIRST_LINES, line))
         return 0;
-    return EFFECT(EVENT_REFERENCES) |
-           (line_missed(c->last, LAST_LINES, line) ? EFFECT(EVENT_MISSES) : 0);
+    if (!line_missed(c->last, LAST_LINES, line))
+        return EFFECT(EVENT_REFERENCES);
+    c->last[(line ^ 1) % LAST_LINES] = line ^ 1; /* the prefetcher's, which no event counts */
+    return EFFECT(EVENT_REFERENCES) | EFFECT(EVENT_MISSES);
 }
 
 /* All effects of the instruction that was decoded at run.rip and is done. */

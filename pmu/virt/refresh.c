@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Works out what counts, after a change of the registers: by event selects, by quirks that keep
  * counters from counting whatever their registers say, and by what is due. */
+#include "kernel/base/print.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
 
@@ -10,6 +11,23 @@ static enum event find_event(const struct model *m, uint16_t number, uint64_t se
         if (e->select == number && e->mask == (uint8_t)(select >> 8))
             return e->event;
     return EVENT_NONE;
+}
+
+/* Why a foreign guest reads 0: once for each event, of the first few. */
+static void say_uncounted(uint16_t number, uint8_t mask)
+{
+    enum { MOST = 8 };
+    static uint32_t said[MOST];
+    static unsigned count;
+    uint32_t code = (uint32_t)number << 8 | mask;
+    for (unsigned i = 0; i < MOST; i++)
+        if (__atomic_load_n(&said[i], __ATOMIC_RELAXED) == code)
+            return;
+    unsigned at = __atomic_load_n(&count, __ATOMIC_RELAXED);
+    if (at >= MOST || (at = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED)) >= MOST)
+        return;
+    __atomic_store_n(&said[at], code, __ATOMIC_RELAXED);
+    print("\n# vpmu: event %xh, unit mask %xh is not modelled here: it counts 0\n", number, mask);
 }
 
 void model_refresh(const struct model *m, struct counter *c, uint16_t number, bool enabled)
@@ -22,6 +40,8 @@ void model_refresh(const struct model *m, struct counter *c, uint16_t number, bo
     c->threshold = (uint8_t)(c->select >> 24);
     enabled = enabled && c->select & SELECT_ENABLE && (c->user || c->kernel);
     c->event = enabled ? find_event(m, number, c->select) : EVENT_NONE;
+    if (virt_foreign && enabled && !c->event && number)
+        say_uncounted(number, (uint8_t)(c->select >> 8));
 }
 
 bool model_write_debugctl(struct pmu *p, uint64_t value, uint64_t legal)

@@ -177,12 +177,13 @@ run_is("PMU=intel-v4 PAYLOAD=$build/suite.elf PAYLOAD_ARGS='0 1 5'", 1, $name,
 run_is("PMU=amd-v2 PAYLOAD=$build/suite.elf.64", 0, qr/^# PASS/m, 'the same image, ELF64');
 
 # What peers' suites check of a PMU, on each model; and what quirks break it notices.
-my %checks = ('intel-v1' => 81, 'intel-v2' => 105, 'intel-v3' => 175, 'intel-v4' => 179,
-              'intel-v4,step' => 179, 'intel-v5' => 325, 'intel-v6' => 246, 'intel-kvm' => 315,
+my %checks = ('intel-v1' => 85, 'intel-v2' => 109, 'intel-v3' => 183, 'intel-v4' => 191,
+              'intel-v4,step' => 191, 'intel-v5' => 357, 'intel-v6' => 264, 'intel-kvm' => 331,
               'amd-k7' => 115, 'amd-ext' => 167, 'amd-v2' => 192, 'amd-zen5' => 192);
 for my $model (sort keys %checks) {
     run_is("PMU=$model PAYLOAD=$build/peers.elf", 0,
-           qr/^# vpmu: .*\npeers: 0*$checks{$model} checks\s*\n#/m, "$model: what peers check");
+           qr/^# vpmu: event ffh, unit mask ffh .* 0\s*\npeers: 0*$checks{$model} checks\s*\n#/m,
+           "$model: what peers check");
 }
 my %noticed = (
     'intel-v4,noemul' => 'emulated instructions 3', 'intel-v4,skid=80' => 'one interrupt 0',

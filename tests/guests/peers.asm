@@ -32,6 +32,29 @@ measured:
     write_msr r10
     ret
 
+; void streamed(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off): the same; a line is
+; flushed, it and those after it are loaded, in order, and then the stack is used, whose line they
+; have driven out.
+global streamed
+streamed:
+    mov r8, rdx
+    mov r10, rcx
+    mov r9d, 28 << 20
+    mov ecx, edi
+    write_msr rsi
+    clflush [r9]
+    mfence
+.again:
+    mov rax, [r9]
+    add r9, 64
+    dec r8
+    jnz .again
+    call .next
+.next:
+    pop rax
+    write_msr r10
+    ret
+
 ; void emulated(uint32_t msr, uint64_t on, uint64_t off): the same; 52 instructions between, of
 ; which a hypervisor emulates 30, and again the first WRMSR and three
 global emulated

@@ -8,6 +8,7 @@
 #include "tests/guests/guest.h"
 
 void measured(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off);
+void streamed(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off);
 void emulated(uint32_t msr, uint64_t on, uint64_t off);
 void strings(uint32_t msr, uint64_t on, uint64_t off);
 uint64_t rewritten(void);
@@ -16,7 +17,8 @@ uint64_t on_clean_stack(uint64_t top, uint32_t msr, uint64_t on, const uint64_t 
 extern const uint8_t clean_interrupt[];
 extern uint64_t dirs[];
 
-enum { LOOPS = 100, VECTOR = 0x40, GP = 13, LVT_PMI = 0x340, FIXED = 0x309, FIXED_CONTROL = 0x38d };
+enum { LOOPS = 100, LINES = 4096 };
+enum { VECTOR = 0x40, GP = 13, LVT_PMI = 0x340, FIXED = 0x309, FIXED_CONTROL = 0x38d };
 enum { CLEAN_VECTOR = VECTOR + 16, STACK = 26 << 20, ACCESSED = 0x20, DIRTY = 0x40 };
 enum { EMULATED = 10 * 5 + 2 + 4, STRINGS = 5 + 4 };
 #define ON 0x430000ul /* enabled, both rings */
@@ -72,20 +74,35 @@ static uint32_t select_msr(unsigned i)
 static uint64_t counter_mask(void) { return (1ul << width) - 1; }
 
 /* Begins and ends with everything off. */
-static uint64_t count_from(unsigned i, uint64_t select, uint64_t from)
+static uint64_t count_code(void (*code)(uint32_t, uint64_t, uint64_t, uint64_t), uint64_t loops,
+                           unsigned i, uint64_t select, uint64_t from)
 {
     try_wrmsr(counter_msr(i), from);
     if (control != NONE) {
         try_wrmsr(select_msr(i), select);
-        measured(control, 1ul << i, LOOPS, 0);
+        code(control, 1ul << i, loops, 0);
         try_wrmsr(select_msr(i), 0);
     } else {
-        measured(select_msr(i), select, LOOPS, 0);
+        code(select_msr(i), select, loops, 0);
     }
     return rdmsr(counter_msr(i));
 }
 
+static uint64_t count_from(unsigned i, uint64_t select, uint64_t from)
+{
+    return count_code(measured, LOOPS, i, select, from);
+}
+
 static uint64_t count_loops(unsigned i, uint64_t select) { return count_from(i, select, 0); }
+
+/* Lines in order: of two that are one prefetch, one misses; then the stack's. */
+static void stream(unsigned i)
+{
+    check_that("references in order", i,
+               count_code(streamed, LINES, i, ON | 0x4f2e, 0) == LINES + 1);
+    check_that("misses in order", i,
+               count_code(streamed, LINES, i, ON | 0x412e, 0) == LINES / 2 + 1);
+}
 
 static void find_pmu(void)
 {
@@ -133,7 +150,15 @@ static void events(unsigned i)
         check_that("reference cycles", i, reference && reference <= expected);
         check_that("references of the last cache", i, count_loops(i, ON | 0x4f2e) == LOOPS);
         check_that("misses", i, count_loops(i, ON | 0x412e) == LOOPS);
+        stream(i);
     }
+    /* Skylake and later. */
+    uint64_t not_taken = expected - (8 * LOOPS + 4) + 1;
+    if (intel && version >= 4)
+        check_that("branches not taken", i, count_loops(i, ON | 0x10c4) == not_taken);
+    if (intel && version == 5)
+        check_that("conditional ones taken", i,
+                   count_loops(i, ON | 0x01c4) == 2 * LOOPS - not_taken);
     check_that("ring 0 alone", i, count_loops(i, (ON & ~0x10000ul) | 0xc0) == expected);
     check_that("ring 3 alone", i, count_loops(i, (ON & ~0x20000ul) | 0xc0) == 0);
     check_that("an event that is none", i, count_loops(i, ON | 0xffff) == 0);

@@ -187,8 +187,11 @@ file("$dir/a,load", pack 'V', 0x1badb002);
 file("$dir/linux", pack '@514 a4 @566 C @608 V x512', 'HdrS', 1, 0);
 file("$dir/initrd", '070701');
 truncate "$dir/initrd", 30 << 20;
-for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 to 255'],
-     ['SMP=two', '1 to 255'], ['SMP=256', '1 to 255'], ['MEMORY=lots', '1 to'],
+for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'],
+     ['PMU=zen5', 'near it: amd-zen5'], ['PMU=Ice-Lake-Server', 'near it: intel-kvm'],
+     ['PMU=broadwell,irq3', 'near it: haswell'], ['PMU=genoa', 'near it: kvm-6.8-amd'],
+     ['SMP=0', '1 to 255'], ['SMP=two', '1 to 255'], ['SMP=256', '1 to 255'],
+     ['MEMORY=lots', '1 to'],
      ['TIMEOUT=0', '1 to'], ['MACHINE=abacus', 'qemu'], ['PMU=host ACCEL=tcg', 'one of: none'],
      ['MACHINE=bochs ACCEL=kvm', 'one of: auto'], ['MACHINE=bochs SMP=2', 'one of: 1'],
      ["TESTS='a b'", 'one glob'], ['PAYLOAD=no-such', 'not a file'],
@@ -379,6 +382,7 @@ for (['exit 33', 0, 'PASS payload: it ended with debug-exit value 16'],
      ['exit 155', 77, 'NONE payload: .* its exit with 77'], ['exit 77', 77, 'NONE payload'],
      ['exit 0', 99, 'CRASH the payload reset'], ['exit 39', 99, 'CRASH below'],
      ['exit 255', 99, 'CRASH below'],
+     ['echo qemu: terminating on signal 15 from pid 1 >&2; exit 0', 99, 'CRASH QEMU was ended'],
      ['for last; do :; done; echo qemu_system_shutdown_request reason=6 > "$last"; exit 0', 0,
       'PASS payload: it switched the machine off'],
      ['exec sleep 60', 124, 'HANG the payload']) {

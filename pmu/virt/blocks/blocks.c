@@ -453,6 +453,8 @@ static void count_run(struct vcpu *v, bool user)
     uint64_t events[EVENT_RECORDS + 1] = { 0 };
     for (enum event e = EVENT_BRANCHES; e <= EVENT_MISSES; e++)
         events[e] = sums.word[sum_word(e)] >> sum_shift(e) & (SUM_MOST - 1);
+    events[EVENT_NOT_TAKEN] = events[EVENT_BRANCHES] - events[EVENT_TAKEN] - events[EVENT_FAR];
+    events[EVENT_COND_TAKEN] = events[EVENT_CONDITIONAL] - events[EVENT_NOT_TAKEN];
     count_block(v, user, sums.word[1] >> SUM_INSTRUCTIONS, events);
 }
 
