@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NMI callbacks: registers and IRQL, and one that runs while it is removed. */
+/* NMI callbacks: registers and IRQL, several of them, and one that runs while it is removed. */
 #include "check_driver.h"
 
 #define APIC_BASE 0xfee00000
@@ -7,6 +7,7 @@
 #define APIC_ICR_HIGH 0x310
 #define NMI_TO_SELF 0x40400 /* delivery mode NMI, shorthand self */
 #define NMI 0x4400          /* to the one in ICR_HIGH */
+#define MOST 8
 
 static volatile ULONG *apic;
 
@@ -54,6 +55,30 @@ static VOID check_one(VOID)
     CHECK(nmis == 3);
 }
 
+/* Each learns whether one before it has handled the NMI. */
+static volatile LONG handled_before;
+
+static BOOLEAN NTAPI handles(PVOID Context, BOOLEAN Handled)
+{
+    InterlockedIncrement(Context);
+    handled_before += Handled;
+    return TRUE;
+}
+
+static VOID check_many(VOID)
+{
+    PVOID handles_of[MOST];
+    for (int i = 0; i < MOST; i++) {
+        handles_of[i] = KeRegisterNmiCallback(handles, (PVOID)(ULONG_PTR)&nmis);
+        CHECK(handles_of[i] && (!i || handles_of[i] != handles_of[i - 1]));
+    }
+    CHECK(!KeRegisterNmiCallback(handles, NULL));
+    nmis = 0;
+    CHECK(send(MOST) && handled_before == MOST - 1);
+    for (int i = 0; i < MOST; i++)
+        SUCCEEDS(KeDeregisterNmiCallback(handles_of[i]));
+}
+
 static volatile LONG entered, left;
 
 static BOOLEAN NTAPI takes_long(PVOID Context, BOOLEAN Handled)
@@ -92,6 +117,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     apic = MmMapIoSpace(at, 4096, MmNonCached);
     CHECK(apic != NULL);
     check_one();
+    check_many();
     check_removal();
     MmUnmapIoSpace((PVOID)(ULONG_PTR)apic, 4096);
     return check_result();

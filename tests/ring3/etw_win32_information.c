@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TraceSetInformation and TraceQueryInformation: classes that concern counters. */
+/* TraceSetInformation and TraceQueryInformation: every class, and every code that they return. */
 #include "tests/ring3/etw_win32.h"
 
 #define SOURCE ProfileTotalIssues
@@ -28,6 +28,31 @@ static ULONG counter_list(TRACEHANDLE session, const ULONG *sources, ULONG bytes
 static ULONG event_list(TRACEHANDLE session, const CLASSIC_EVENT_ID *events, ULONG bytes)
 {
     return TraceSetInformation(session, TracePmcEventListInfo, (PVOID)(ULONG_PTR)events, bytes);
+}
+
+static ULONG sampled(TRACEHANDLE session, const ULONG *sources, ULONG bytes)
+{
+    return TraceSetInformation(session, TraceProfileSourceConfigInfo, (PVOID)(ULONG_PTR)sources,
+                               bytes);
+}
+
+TEST_USER(etw_win32, other_classes,
+          "classes that do not concern counters, or the other direction, are not supported")
+{
+    static const uint32_t set = 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 8 | 1u << 9 |
+                                3u << 20 | 1u << 24 | 1u << 26 | 1u << 28;
+    static const uint32_t query =
+        1u << 3 | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 22 | 1u << 25 | 1u << 27;
+    ULONG64 bytes[8] = { 0 };
+    for (unsigned class = 0; class <= MaxTraceSetInfoClass; class ++) {
+        if (!(set >> class & 1))
+            CHECK_EQ(TraceSetInformation(0, (TRACE_INFO_CLASS) class, bytes, sizeof bytes),
+                     ERROR_NOT_SUPPORTED);
+        if (!(query >> class & 1))
+            CHECK_EQ(TraceQueryInformation(0, (TRACE_QUERY_INFO_CLASS) class, bytes, sizeof bytes,
+                                           NULL),
+                     ERROR_NOT_SUPPORTED);
+    }
 }
 
 TEST_USER(etw_win32, masks, "class 4 sets and returns the groups of a system logger")
@@ -68,23 +93,16 @@ static void check_interval(ULONG source, ULONG interval)
              ERROR_SUCCESS);
 }
 
-TEST_USER(
-    etw_win32, intervals,
-    "class 5 sets and returns the interval of time and of a source that counts events, class 6 "
-    "what is sampled")
+TEST_USER(etw_win32, intervals,
+          "class 5 sets and returns the interval of time and of a source that counts events")
 {
     TRACE_PROFILE_INTERVAL time = { ProfileTime, 20000 };
-    ULONG source = SOURCE;
     CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &time, sizeof time),
              ERROR_PRIVILEGE_NOT_HELD);
     win32_privilege(true);
     check_interval(ProfileTime, 20000);
     if (most_counters())
         check_interval(SOURCE, 12345);
-    CHECK_EQ(TraceSetInformation(0, TraceProfileSourceConfigInfo, &source, sizeof source),
-             most_counters() ? ERROR_SUCCESS : ERROR_NOT_SUPPORTED);
-    CHECK_EQ(TraceSetInformation(0, TraceProfileSourceConfigInfo, &source, 3),
-             ERROR_INCORRECT_SIZE);
     CHECK_EQ(TraceQueryInformation(1, TraceSampledProfileIntervalInfo, &time, sizeof time, NULL),
              ERROR_INVALID_PARAMETER);
     CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &time, 7, NULL),
@@ -117,6 +135,75 @@ TEST_USER(
                                                            info->NextEntryOffset);
     CHECK((const uint8_t *)info->Description < bytes + needed);
     CHECK(most_counters() ? entries > 1 : entries == 1);
+}
+
+/* One more than any list has entries. */
+static const ULONG sources[257] = { SOURCE, SOURCE, SOURCE, SOURCE, SOURCE };
+static const CLASSIC_EVENT_ID no_events[5] = { { .Type = 36 } };
+static const PERFINFO_GROUPMASK no_masks;
+static const TRACE_PROFILE_INTERVAL interval = { ProfileTime, 20000 };
+static const TRACE_STACK_CACHING_INFO cache, cache_on = { .Enabled = 1 };
+static const TRACE_CONTEXT_REGISTER_INFO registers, registers_on = { 1, 0 },
+                                                    registers_odd = { 4, 0 };
+
+/* A caller with the privilege sets a class, without a session, with one that runs, or with none
+ * that runs. */
+static const struct refusal {
+    int class;
+    enum { NONE, OURS, NO_SESSION } session;
+    const void *what;
+    ULONG bytes, error;
+} refusals[] = {
+    { TraceSystemTraceEnableFlagsInfo, OURS, &no_masks, sizeof no_masks - 1, ERROR_BAD_LENGTH },
+    { TraceSampledProfileIntervalInfo, OURS, &interval, 8, ERROR_INVALID_PARAMETER },
+    { TraceSampledProfileIntervalInfo, NONE, &interval, 7, ERROR_BAD_LENGTH },
+    { TraceSampledProfileIntervalInfo, NONE, &interval, 9, ERROR_BAD_LENGTH },
+    { TraceProfileSourceConfigInfo, OURS, sources, 4, ERROR_INVALID_PARAMETER },
+    { TraceProfileSourceConfigInfo, NONE, sources, 3, ERROR_INCORRECT_SIZE },
+    { TraceProfileSourceConfigInfo, NONE, sources, 20, ERROR_INCORRECT_SIZE },
+    { TraceProfileSourceConfigInfo, NONE, sources, 0, ERROR_INVALID_PARAMETER },
+    { TraceProfileSourceConfigInfo, NONE, NULL, 4, ERROR_INVALID_PARAMETER },
+    { TracePmcCounterListInfo, OURS, sources, sizeof sources, ERROR_INCORRECT_SIZE },
+    { TracePmcEventListInfo, OURS, no_events, sizeof *no_events - 1, ERROR_INCORRECT_SIZE },
+    { TracePmcEventListInfo, OURS, no_events, sizeof no_events, ERROR_INCORRECT_SIZE },
+    { TracePmcEventListInfo, OURS, no_events, 0, ERROR_INVALID_PARAMETER },
+    { TracePmcEventListInfo, OURS, NULL, sizeof *no_events, ERROR_INVALID_PARAMETER },
+    /* an unknown class is left out */
+    { TracePmcEventListInfo, OURS, no_events, sizeof *no_events, ERROR_INVALID_PARAMETER },
+    { TracePmcEventListInfo, NO_SESSION, switches, sizeof switches, ERROR_WMI_INSTANCE_NOT_FOUND },
+    { TracePmcEventListInfo, OURS, switches, sizeof switches, ERROR_SUCCESS },
+    { TracePmcEventListInfo, OURS, switches, sizeof switches, ERROR_WMI_ALREADY_ENABLED },
+    /* What no session has can be turned off, not on. */
+    { TraceStackCachingInfo, OURS, &cache, sizeof cache - 1, ERROR_BAD_LENGTH },
+    { TraceStackCachingInfo, OURS, &cache, sizeof cache, ERROR_SUCCESS },
+    { TraceStackCachingInfo, NO_SESSION, &cache, sizeof cache, ERROR_WMI_INSTANCE_NOT_FOUND },
+    { TraceStackCachingInfo, OURS, &cache_on, sizeof cache, ERROR_NOT_SUPPORTED },
+    { TraceUnifiedStackCachingInfo, OURS, &cache, sizeof cache, ERROR_SUCCESS },
+    { TraceContextRegisterInfo, OURS, &registers, sizeof registers - 1, ERROR_BAD_LENGTH },
+    { TraceContextRegisterInfo, OURS, &registers, sizeof registers, ERROR_SUCCESS },
+    { TraceContextRegisterInfo, OURS, &registers_on, sizeof registers, ERROR_NOT_SUPPORTED },
+    { TraceContextRegisterInfo, OURS, &registers_odd, sizeof registers, ERROR_INVALID_PARAMETER },
+};
+
+TEST_USER(etw_win32, set_refuses,
+          "TraceSetInformation: lengths, not whole entries, too many, none; a handle where none "
+          "belongs; what no session has")
+{
+    TRACEHANDLE session = 0;
+    REQUIRE(win32_start(&session));
+    CHECK_EQ(sampled(0, sources, sizeof *sources), ERROR_PRIVILEGE_NOT_HELD);
+    win32_privilege(true);
+    CHECK_EQ(sampled(0, sources, sizeof *sources),
+             most_counters() ? ERROR_SUCCESS : ERROR_NOT_SUPPORTED);
+    for (unsigned i = 0; i < ARRAY_SIZE(refusals); i++) {
+        const struct refusal *r = &refusals[i];
+        TRACEHANDLE handle = r->session == NONE ? 0 : session + (r->session == NO_SESSION);
+        ULONG error = TraceSetInformation(handle, (TRACE_INFO_CLASS)r->class,
+                                          (PVOID)(ULONG_PTR)r->what, r->bytes);
+        if (!CHECK_EQ(error, r->error))
+            test_note("row %u", i);
+    }
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
 }
 
 TEST_USER(etw_win32, owners,

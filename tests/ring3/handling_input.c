@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NtContinue and NtRaiseException with anything in them; exceptions that cannot be delivered. */
+/* NtContinue and NtRaiseException with anything in them; exceptions that cannot be delivered; many
+ * at once. */
 #include "tests/ring3/helpers.h"
 
 #define NON_CANONICAL UINT64_C(0x0000800000000000)
@@ -136,6 +137,23 @@ static void go_far(void)
     ZwContinue(&context, FALSE);
 }
 
+static void raise(void)
+{
+    memset(&context, 0, sizeof context);
+    context.ContextFlags = CONTEXT_CONTROL | CONTEXT_INTEGER;
+    context.Rip = 0x1111;
+    context.Rsp = back.Rsp - 4096;
+    context.R9 = 99;
+    memset(&record, 0, sizeof record);
+    record.ExceptionCode = (NTSTATUS)0xe0001234;
+    record.ExceptionFlags = EXCEPTION_NONCONTINUABLE;
+    record.ExceptionAddress = (PVOID)0x2222;
+    record.NumberParameters = 15;
+    for (unsigned i = 0; i < 15; i++)
+        record.ExceptionInformation[i] = i * 7 + 1;
+    ZwRaiseException(&record, &context, TRUE);
+}
+
 TEST_USER(handling_input, places,
           "code that continues at an address that is not its own takes an exception there, with "
           "the registers it asked for")
@@ -151,6 +169,17 @@ TEST_USER(handling_input, places,
     CHECK_EQ(found_in.Rax, 1);
     CHECK_EQ(found_in.R11, 11); /* SYSRET could not have restored these */
     CHECK_EQ(found_in.Rcx, 12);
+}
+
+TEST_USER(handling_input, raised,
+          "an exception that ring 3 raises comes to its dispatcher as it was raised, in the "
+          "context that was given")
+{
+    CHECK(survive(raise));
+    CHECK(memcmp(&found, &record, sizeof found) == 0);
+    CHECK_EQ(found_in.Rip, 0x1111);
+    CHECK_EQ(found_in.Rsp, back.Rsp - 4096);
+    CHECK_EQ(found_in.R9, 99);
 }
 
 /* --- What cannot be delivered. --- */
@@ -204,5 +233,73 @@ TEST_USER(handling_input, without_stack,
     for (unsigned i = 0; i < 3; i++)
         CHECK_STATUS(ring3_run(fault_without_stack, NULL), STATUS_ILLEGAL_INSTRUCTION);
     CHECK_STATUS(found.ExceptionCode, STATUS_SUCCESS);
+    RemoveVectoredExceptionHandler(h);
+}
+
+TEST_USER(handling_input, debug_registers,
+          "a thread's debug registers and last branch read as 0; 0 may be written, and Dr6; all "
+          "else is STATUS_NOT_SUPPORTED")
+{
+    static const size_t refused[] = { offsetof(CONTEXT, Dr0), offsetof(CONTEXT, Dr1),
+                                      offsetof(CONTEXT, Dr2), offsetof(CONTEXT, Dr3),
+                                      offsetof(CONTEXT, Dr7) };
+    record.NumberParameters = 0;
+    for (unsigned i = 0; i < ARRAY_SIZE(refused); i++) {
+        memset(&context, 0, sizeof context);
+        *(uint64_t *)((uint8_t *)&context + refused[i]) = UINT64_C(1) << 63 >> i;
+        context.ContextFlags = CONTEXT_SEGMENTS; /* of the others nobody asks */
+        CHECK(SetThreadContext(GetCurrentThread(), &context));
+        context.ContextFlags = CONTEXT_DEBUG_REGISTERS;
+        CHECK(!SetThreadContext(GetCurrentThread(), &context));
+        CHECK_EQ(GetLastError(), ERROR_NOT_SUPPORTED);
+        CHECK_STATUS(ZwContinue(&context, FALSE), STATUS_NOT_SUPPORTED);
+        CHECK_STATUS(ZwRaiseException(&record, &context, TRUE), STATUS_NOT_SUPPORTED);
+    }
+    context.Dr7 = 0;
+    context.Dr6 = context.LastBranchFromRip = context.DebugControl = ~UINT64_C(0);
+    CHECK(SetThreadContext(GetCurrentThread(), &context));
+    context.Dr0 = context.Dr3 = context.Dr7 = ~UINT64_C(0);
+    CHECK(GetThreadContext(GetCurrentThread(), &context));
+    CHECK_EQ(context.Dr0 | context.Dr3 | context.Dr6 | context.Dr7, 0);
+    CHECK_EQ(context.LastBranchFromRip | context.DebugControl, 0);
+}
+
+/* --- Many at once. --- */
+
+#define ITERATIONS 200
+static uint64_t wrong; /* atomic */
+
+static LONG count_fault(PEXCEPTION_POINTERS e)
+{
+    CONTEXT *c = e->ContextRecord;
+    if (c->R12 != (c->R13 ^ UINT64_C(0x5555)) || c->FltSave.XmmRegisters[7].Low != c->R12)
+        __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+    c->Rax++;
+    c->Rip += 2;
+    return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+static DWORD fault_often(PVOID number)
+{
+    uint64_t mine = (uint64_t)number * UINT64_C(0x1234567890) + 1, count = 0;
+    for (unsigned i = 0; i < ITERATIONS; i++)
+        asm volatile("mov %[mine],%%r12\nmov %%r12,%%r13\nxor $0x5555,%%r13\nmovq %%r12,%%xmm7\n"
+                     "ud2\nmovq %%xmm7,%%r13\nsub %%r12,%%r13\nadd %%r13,%%rax"
+                     : "+a"(count)
+                     : [mine] "r"(mine + i)
+                     : "r12", "r13", "xmm7");
+    return (DWORD)count;
+}
+
+TEST_USER(handling_input, many,
+          "eight threads on all CPUs that fault all the time each keep their own registers [slow]")
+{
+    HANDLE threads[8];
+    PVOID h = AddVectoredExceptionHandler(1, count_fault);
+    for (unsigned i = 0; i < 8; i++)
+        threads[i] = ring3_start(fault_often, (PVOID)(uint64_t)i);
+    for (unsigned i = 0; i < 8; i++)
+        CHECK_EQ(ring3_end(threads[i]), ITERATIONS);
+    CHECK_EQ(wrong, 0);
     RemoveVectoredExceptionHandler(h);
 }
