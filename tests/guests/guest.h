@@ -39,10 +39,14 @@ static inline uint8_t in8(uint16_t port)
     return v;
 }
 
-static inline void cpuid(uint32_t leaf, uint32_t r[4])
+static inline void cpuid_at(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
 {
-    asm volatile("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaf), "c"(0));
+    asm volatile("cpuid"
+                 : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3])
+                 : "a"(leaf), "c"(subleaf));
 }
+
+static inline void cpuid(uint32_t leaf, uint32_t r[4]) { cpuid_at(leaf, 0, r); }
 
 static inline bool is_intel(void)
 {

@@ -178,7 +178,7 @@ run_is("PMU=amd-v2 PAYLOAD=$build/suite.elf.64", 0, qr/^# PASS/m, 'the same imag
 
 # What peers' suites check of a PMU, on each model; and what quirks break it notices.
 my %checks = ('intel-v1' => 85, 'intel-v2' => 109, 'intel-v3' => 183, 'intel-v4' => 191,
-              'intel-v4,step' => 191, 'intel-v5' => 357, 'intel-v6' => 264, 'intel-kvm' => 331,
+              'intel-v4,step' => 191, 'intel-v5' => 357, 'intel-v6' => 427, 'intel-kvm' => 331,
               'amd-k7' => 115, 'amd-ext' => 167, 'amd-v2' => 192, 'amd-zen5' => 192);
 for my $model (sort keys %checks) {
     run_is("PMU=$model PAYLOAD=$build/peers.elf", 0,

@@ -116,6 +116,11 @@ static void find_pmu(void)
         width = r[0] >> 16 & 0xff;
         fixed = version > 1 ? r[3] & 31 : 0;
         full_width = !try_rdmsr(0x345, &value) && value >> 13 & 1;
+        if (version >= 6) { /* leaf 0Ah says what both kinds of a hybrid have, this one what is */
+            cpuid_at(0x23, 1, r);
+            counters = 32 - (uint32_t)__builtin_clz(r[0]);
+            fixed = 32 - (uint32_t)__builtin_clz(r[1]);
+        }
     } else {
         counters = r[2] >> 23 & 1 ? 6 : 4;
         width = 48;
@@ -354,8 +359,7 @@ static void questions_change_nothing(void)
 static void absent(void)
 {
     uint64_t value = 0;
-    unsigned none = intel && version >= 6 ? 8 : counters;
-    check_that("RDPMC of no counter", 0, try_rdpmc(none, &value) == GP);
+    check_that("RDPMC of no counter", 0, try_rdpmc(counters, &value) == GP);
     check_that("RDPMC of no fixed counter", 0, try_rdpmc(fixed | RDPMC_FIXED, &value) == GP);
     check_that("reserved bits of DEBUGCTL", 0, try_wrmsr(0x1d9, 1ul << 32) == GP);
     if (!intel) {
@@ -373,9 +377,9 @@ static void absent(void)
         return;
     }
     check_that("a counter that is none", 0,
-               try_rdmsr(0xc1 + none, &value) == GP && try_wrmsr(0xc1 + none, 0) == GP);
+               try_rdmsr(0xc1 + counters, &value) == GP && try_wrmsr(0xc1 + counters, 0) == GP);
     check_that("a select that is none", 0,
-               try_rdmsr(0x186 + none, &value) == GP && try_wrmsr(0x186 + none, 0) == GP);
+               try_rdmsr(0x186 + counters, &value) == GP && try_wrmsr(0x186 + counters, 0) == GP);
     check_that("a fixed counter that is none", 0, try_rdmsr(FIXED + fixed, &value) == GP);
     check_that("reserved bits of a select", 0, try_wrmsr(0x186, 1ul << 50) == GP);
     check_that("MISC_ENABLE: a PMU, no BTS, no PEBS", 0, (rdmsr(0x1a0) & 0x1880) == 0x1880);

@@ -13,7 +13,7 @@ my @house = qw(
     kernel/mm 680
     kernel/console 670
     pmu 2890
-    pmu/virt 8940
+    pmu/virt 8970
     hal/machine 2130
     hal 3110
     kernel/counting 410
@@ -42,19 +42,19 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
     kernel/user 10000
-    tests/ring3 8350
-    tests/guests 6830
+    tests/ring3 8540
+    tests/guests 6890
     tests/machines 2490
-    tests/tools 7650
+    tests/tools 7680
     tests/programs 4190
-    tests/drivers 2900
+    tests/drivers 2920
     tests/samples 1040
     tests/mutants 730
     doc 640
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 119_500;
+my $all_lines = 120_000;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
