@@ -181,7 +181,7 @@ check('tests/programs/concurrency.c', "PMU=none SMP=$_", 0, qr/\A67 checks, 0 wr
 check('tests/programs/concurrency.c', 'PMU=none SMP=4 ICOUNT=off PROGRAM_ARGS=at_once', 0,
       qr/\A[1-9]\d+ checks, 0 wrong\n# PASS/);
 check('tests/programs/win32.c', qq{PROGRAM_ARGS='"a b" c' PMU=none SMP=$_}, 1, qr/\Adebug, (?x:
-    )as sixteen bits, [\w -]+, which go as two parts\n130 checks, 0 wrong\n(?x:
+    )as sixteen bits, [\w -]+, which go as two parts\n131 checks, 0 wrong\n(?x:
     )# FAIL the program ended with 42$/m) for 1, 4;
 check('tests/programs/crt.c', "PMU=none SMP=$_", 0, qr/\Av\|   42\|1\|pq\|\nab\n(?x:
     )Assertion failed: holds, file crt\.c, line 7\n95 checks, 0 wrong\n# PASS/) for 1, 4;
