@@ -76,7 +76,7 @@ check("DRIVER=tests/drivers/device_driver.c PROGRAM=tests/drivers/device.c PMU=n
 check('DRIVER=tests/drivers/driver_imports.c PMU=none', 0, qr/^48 checks, 0 wrong\n# PASS/m);
 check("DRIVER=tests/drivers/driver_routines.c PMU=none SMP=$_", 0,
       qr/^printed 1\n63 checks, 0 wrong\n# PASS/m) for 1, 2;
-my %nmis = (1 => 8, 2 => 11);
+my %nmis = (1 => 26, 2 => 29);
 check("DRIVER=tests/drivers/driver_nmi.c PMU=none SMP=$_", 0,
       qr/^$nmis{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
 my $two = 'tests/drivers/device_driver.c tests/drivers/caller_driver.c';
