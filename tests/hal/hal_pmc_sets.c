@@ -45,7 +45,7 @@ static PMC_HANDLE set_of_instructions(unsigned cpu)
     return set_of(cpu, &source, 1);
 }
 
-/* What the set of one source counts from one call to the next, with a loop between. Not a copy of it
+/* What the set of one source counts from one call to the next, with a loop between. Never a copy
  * for each number of loops: what is around the loop is the same for all. */
 static __attribute__((noinline)) uint64_t across_loop(PMC_HANDLE set, uint64_t loops)
 {

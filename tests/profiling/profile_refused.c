@@ -15,7 +15,7 @@
 #include "tests/harness/user.h"
 
 #define ITERATIONS 16384u /* of 10 instructions */
-#define INTERVAL 16384u /* longer than a line is printed, with interrupts off */
+#define INTERVAL 16384u   /* longer than a line is printed, with interrupts off */
 
 /* --- Profile objects. --- */
 
