@@ -35,7 +35,7 @@
 static struct lock call_lock = LOCK("smp_call", DISPATCH_LEVEL);
 static void (*call_function)(void *); /* L: call_lock */
 static void *call_argument;           /* L: call_lock */
-static unsigned caller;               /* L: call_lock */
+static unsigned caller = MAX_CPUS;    /* L: call_lock; none. smp_waits reads it, too */
 
 static void (*call_ended)(uint64_t entered, void (*function)(void *)); /* written at boot */
 static const struct smp_plan *plan;
@@ -250,7 +250,7 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
 
     call_function = function;
     call_argument = argument;
-    caller = me;
+    __atomic_store_n(&caller, me, __ATOMIC_RELAXED);
     if (others)
         for_each_cpu(cpu, &among) {
             cpus[cpu]->calls_made++;
@@ -264,10 +264,13 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
     }
     if (others)
         wait_for_answers(&among);
+    __atomic_store_n(&caller, MAX_CPUS, __ATOMIC_RELAXED);
     lock_release(&call_lock, irql);
     if (others)
         pause(); /* a CPU that waits takes the lock now, though this one may call without end */
 }
+
+bool smp_waits(void) { return __atomic_load_n(&caller, __ATOMIC_RELAXED) == cpu_number(); }
 
 void smp_call_interrupt(void)
 {
