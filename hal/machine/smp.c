@@ -35,7 +35,7 @@
 static struct lock call_lock = LOCK("smp_call", DISPATCH_LEVEL);
 static void (*call_function)(void *); /* L: call_lock */
 static void *call_argument;           /* L: call_lock */
-static unsigned caller = MAX_CPUS;    /* L: call_lock; none. smp_waits reads it, too */
+static unsigned caller = MAX_CPUS;    /* L: call_lock, to write; MAX_CPUS: none */
 
 static void (*call_ended)(uint64_t entered, void (*function)(void *)); /* written at boot */
 static const struct smp_plan *plan;

@@ -160,7 +160,7 @@ void exception_tick(const struct trap_frame *f, uint64_t irql)
     uint64_t *n = &ticks[cpu_number()];
     if (!trap_from_user(f)) /* else RSP is ring 3's */
         exception_stack_check(f->rsp, f->rip);
-    /* With many CPUs each tick may come in a call of another one, though none of them is long. */
+    /* With many CPUs each tick may come in another smp_call, none of which is long. */
     *n = irql >= DISPATCH_LEVEL && where && !smp_waits() ? *n + 1 : 0;
     if (*n > limit)
         bug_check_at(where, DPC_WATCHDOG_VIOLATION, (uint64_t[]){ 1, limit, 0, 0 },
