@@ -50,7 +50,7 @@ COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-prote
           $(NO_LOOP_CALLS) -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP \
           $(UBSAN:1=$(TRAP_UB)) $(FILLED:1=$(FILL))
 CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) \
-          -DSANITIZED=$(if $(KASAN)$(KCSAN)$(UBSAN),1,0) \
+          -DFILLED_ON=$(if $(FILLED),1,0) -DSANITIZED=$(if $(KASAN)$(KCSAN)$(UBSAN),1,0) \
           -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
 
 ROOMS  := base base/sanitize mm console counting ke profiling etw image services \

@@ -35,7 +35,6 @@
 static struct lock call_lock = LOCK("smp_call", DISPATCH_LEVEL);
 static void (*call_function)(void *); /* L: call_lock */
 static void *call_argument;           /* L: call_lock */
-static unsigned caller;               /* L: call_lock */
 
 static void (*call_ended)(uint64_t entered, void (*function)(void *)); /* written at boot */
 static const struct smp_plan *plan;
@@ -189,7 +188,7 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
 
 void smp_owed(char *text, size_t size)
 {
-    uint32_t offset;
+    uint32_t offset, caller = __atomic_load_n(&call_lock.owner, __ATOMIC_RELAXED) - 1;
     const char *function = symbol_of((uint64_t)call_function, &offset);
     size_t n = 0;
     *text = 0;
@@ -250,7 +249,6 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
 
     call_function = function;
     call_argument = argument;
-    caller = me;
     if (others)
         for_each_cpu(cpu, &among) {
             cpus[cpu]->calls_made++;
@@ -267,6 +265,11 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
     lock_release(&call_lock, irql);
     if (others)
         pause(); /* a CPU that waits takes the lock now, though this one may call without end */
+}
+
+bool smp_waits(void)
+{
+    return __atomic_load_n(&call_lock.owner, __ATOMIC_RELAXED) == cpu_number() + 1;
 }
 
 void smp_call_interrupt(void)

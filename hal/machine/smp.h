@@ -30,6 +30,8 @@ uint32_t smp_free_page(const struct boot_info *info);
 /* Runs function(argument) at IPI_LEVEL on the CPUs of `among`, which all run, and of which this one
  * may be. Returns when all have run it. IRQL < DISPATCH_LEVEL, interrupts on. */
 void smp_call(struct cpu_set among, void (*function)(void *), void *argument);
+/* Whether this CPU is in smp_call. Its IRQL was below DISPATCH_LEVEL before. Any IRQL. */
+bool smp_waits(void);
 void smp_call_interrupt(void);
 /* "; CPU 1 owes CPU 0 an answer to FUNCTION" for each call that runs now; "": none does. */
 void smp_owed(char *text, size_t size);

@@ -3,6 +3,7 @@
  * __try blocks. It is loaded with the first driver and stays. NT: what the kernel does with a
  * driver's bad pointer is no exception of the driver's; kernel stacks of 16 KB have room for one
  * exception inside another, hardly for three. */
+#include "hal/machine/smp.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -159,7 +160,8 @@ void exception_tick(const struct trap_frame *f, uint64_t irql)
     uint64_t *n = &ticks[cpu_number()];
     if (!trap_from_user(f)) /* else RSP is ring 3's */
         exception_stack_check(f->rsp, f->rip);
-    *n = irql >= DISPATCH_LEVEL && where ? *n + 1 : 0;
+    /* With many CPUs each tick may come in another smp_call, none of which is long. */
+    *n = irql >= DISPATCH_LEVEL && where && !smp_waits() ? *n + 1 : 0;
     if (*n > limit)
         bug_check_at(where, DPC_WATCHDOG_VIOLATION, (uint64_t[]){ 1, limit, 0, 0 },
                      "too long at DISPATCH_LEVEL or above: a loop, or a lock that nobody releases");

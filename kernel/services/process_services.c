@@ -64,8 +64,8 @@ NTSTATUS NtQueryInformationProcess(HANDLE ProcessHandle, PROCESSINFOCLASS Proces
     static const struct {
         PROCESSINFOCLASS class;
         ULONG size;
-        void (*fill)(struct process *process,
-                     void *info); /* is 0, and stays so between its fields */
+        /* `info` is 0, and stays so between its fields. */
+        void (*fill)(struct process *process, void *info);
     } classes[] = {
         { ProcessBasicInformation, sizeof(PROCESS_BASIC_INFORMATION), fill_basic },
         { ProcessTimes, sizeof(KERNEL_USER_TIMES), fill_times },

@@ -72,7 +72,7 @@ TEST_USER(
     uint64_t values[16], before[16];
     PVOID h = handle(change_all);
     for (unsigned i = 0; i < 15; i++)
-        before[i] = values[i] = UINT64_C(0x1111111111111111) * (i + 1) + i;
+        before[i] = values[i] = UINT64_C(0x1011111110111111) * (i + 1) + i;
     registers_ud2(values);
     CHECK_EQ(seen, 1);
     check_registers(before);

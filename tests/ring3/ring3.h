@@ -32,6 +32,7 @@ void user_own_handle(uint64_t n);
 void user_foreign_handle(uint64_t handle); /* another process's handle is none here */
 void user_try_enable(uint64_t wanted);     /* the status of an enable */
 void user_speed_loop(uint64_t iterations); /* two instructions each, and nothing else */
+void user_speed_string(uint64_t pages);    /* one string instruction over as many new pages */
 
 extern uint64_t user_state; /* atomic; 1: ready */
 extern uint64_t user_reads; /* atomic */

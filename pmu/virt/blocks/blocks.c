@@ -445,7 +445,7 @@ static bool may_run(const struct vcpu *v)
         return false;
     if (user && g->cr0 & CR0_AM && g->rflags & RFLAGS_AC)
         return false;
-    return !(g->rflags & (RFLAGS_TF | RFLAGS_RF | RFLAGS_VM));
+    return !(g->rflags & (RFLAGS_TF | RFLAGS_VM)); /* RF is only of breakpoints */
 }
 
 static void count_run(struct vcpu *v, bool user)
@@ -474,8 +474,10 @@ static void run_blocks(struct vcpu *v, bool user)
            (all || rep_stays(v, (uint64_t)b->code - DIRECT_MAP, b->instructions)) &&
            run_block(v, b, user));
     store_state(v);
-    if (sums.word[1] >> SUM_INSTRUCTIONS)
+    if (sums.word[1] >> SUM_INSTRUCTIONS) {
+        v->vmcb.rflags &= ~(uint64_t)RFLAGS_RF;
         count_run(v, user);
+    }
 }
 
 void blocks_run(struct vcpu *v)

@@ -154,6 +154,7 @@ bool strings_run(struct vcpu *v)
         return false;
     decode_last(v, &s, decided, &code);
     v->vmcb.rip += s.i.modrm_at;
+    v->vmcb.rflags &= ~(uint64_t)RFLAGS_RF;
     count_one(v, user, instruction_effects(v, &code));
     return true;
 }
