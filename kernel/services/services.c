@@ -13,8 +13,6 @@
 #include "kernel/mm/vm.h"
 #include "kernel/profiling/profiling_enable.h"
 
-#define WRITE_MAX 256
-
 /* STATUS_INVALID_HANDLE. */
 NTSTATUS NtClose(HANDLE Handle) { return handle_close(Handle); }
 

@@ -42,6 +42,7 @@ static const struct {
 } other_names[] = {
     { "kernelbase.dll", "kernel32.dll" },
     { "sechost.dll", "advapi32.dll" },
+    { "bcryptprimitives.dll", "advapi32.dll" },
     { "winmm.dll", "kernel32.dll" },
     { "api-ms-win-crt-", "ucrtbase.dll" },
     { "api-ms-win-core-", "kernel32.dll" },
