@@ -189,7 +189,7 @@ check('tests/programs/crt.c', "PMU=none SMP=$_", 0, qr/\Av\|   42\|1\|pq\|\nab\n
     )Assertion failed: holds, file crt\.c, line 7\n95 checks, 0 wrong\n# PASS/) for 1, 4;
 
 # Rust, of Debian: what its library asks for before main is there, and its threads count exactly.
-if (wanted('count.rs')) {
+if (wanted('count.exe')) {
     my $failed = system "mkdir -p $build; /usr/bin/rustc --target x86_64-pc-windows-gnu -O -o"
         . " $build/count.exe -C linker=x86_64-w64-mingw32-gcc-posix tests/samples/count.rs";
     check_made($failed ? '' : "$build/count.exe", $_, 0, qr/^alone: 2000000$/m,
