@@ -8,7 +8,7 @@ use Text;
 
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
-    kernel/nt 1600
+    kernel/nt 1620
     kernel/base 3070
     kernel/mm 680
     kernel/console 670
@@ -17,19 +17,19 @@ my @house = qw(
     hal/machine 2130
     hal 3110
     kernel/counting 410
-    kernel/ke 5910
+    kernel/ke 5920
     kernel/profiling 1300
     kernel/etw 2340
     kernel/image 1050
     kernel/services 790
     kernel 1020
-    kernel/driver 4320
+    kernel/driver 4370
     kernel/init 530
     boot 1910
     tests/harness 6430
-    tests/hal 3610
-    tests/pmu 6340
-    tests/vpmu 2950
+    tests/hal 3700
+    tests/pmu 6380
+    tests/vpmu 2970
     tests/profiling 3430
     tests/etw 2850
     tests/kernel 3400
@@ -41,14 +41,14 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 10000
-    tests/ring3 8540
+    kernel/user 9990
+    tests/ring3 8550
     tests/guests 6890
     tests/machines 2490
     tests/tools 7680
-    tests/programs 4190
+    tests/programs 4240
     tests/drivers 2920
-    tests/samples 1040
+    tests/samples 1120
     tests/mutants 730
     doc 640
 ));
