@@ -52,11 +52,6 @@ uint64_t pmu_max_period(const struct pmu_kind *pmu, unsigned ctr)
     return width_mask(ctr < PMU_FIXED ? pmu->gp_write_width : pmu->fixed_width) >> 1;
 }
 
-uint32_t pmu_rdpmc_index(unsigned ctr)
-{
-    return ctr < PMU_FIXED ? ctr : RDPMC_FIXED + ctr - PMU_FIXED;
-}
-
 uint64_t pmu_read(unsigned ctr) { return rdpmc_exact(pmu_rdpmc_index(ctr)); }
 
 bool pmu_paused(void) { return pmu_this_cpu()->paused; }

@@ -88,6 +88,8 @@ unsigned row_rdmsr(uint32_t msr, uint64_t *value)
     return has_register(msr) ? 0 : 13;
 }
 
+unsigned row_rdpmc(uint32_t index) { return row.counters >> pmu_rdpmc_counter(index) & 1 ? 0 : 13; }
+
 unsigned row_wrmsr(uint32_t msr, uint64_t value)
 {
     if (msr == MISC_ENABLE)
