@@ -138,7 +138,7 @@ sub expanded
 sub machines_of
 {
     my ($row, $word) = @_;
-    my @each = map { $_ eq 'MACHINES' ? grep { $_ ne 'alderlake' } sort keys %made : $_ }
+    my @each = map { $_ eq 'MACHINES' ? sort keys %made : $_ }
         @{ $row->{each} };
     my @found;
     for my $each (@each ? @each : undef) {
