@@ -68,12 +68,16 @@ PERFINFO_GROUPMASK etw_masks_of_flags(ULONG flags)
     return masks;
 }
 
+/* What class 4 sets may have the flags of StartTrace too. */
 static uint32_t hooks_of(const PERFINFO_GROUPMASK *masks)
 {
+    const PERFINFO_GROUPMASK flags = etw_masks_of_flags(masks->Masks[0]);
     uint32_t hooks = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
-        if (masks->Masks[PERF_MASK_INDEX(groups[i].mask)] & PERF_MASK_BITS(groups[i].mask))
+    for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+        const unsigned word = PERF_MASK_INDEX(groups[i].mask);
+        if ((masks->Masks[word] | flags.Masks[word]) & PERF_MASK_BITS(groups[i].mask))
             hooks |= groups[i].hooks;
+    }
     return hooks;
 }
 
