@@ -431,6 +431,13 @@ my @jobs = (
                    qr/^# running: 3 CPUs,/m) }],
     ['no page below 640 KB is memory: one CPU', sub {
         low_memory(0x9f000, qr/^# smp: no page below a0000 /m, qr/^# running: 1 CPU,/m) }],
+    ['the console is the second port, by serial=', sub {
+        boots({}, kernel("serial=2 $few"), qw(-serial null -serial chardev:line)) }],
+    ["the console is the port that firmware's table names", sub {
+        Text::save("$dir/spcr", pack 'a4 V C2 a6 a8 V a4 V C4 C4 Q< x28', 'SPCR', 80, 2, 0, 'ours',
+                   'ours', 1, 'ours', 1, 0, 0, 0, 0, 1, 8, 0, 1, 0x2f8);
+        boots({}, kernel($few), '-acpitable', "file=$dir/spcr",
+              qw(-serial null -serial chardev:line)) }],
     ['no HPET', sub { degraded($few, [], qw(-machine hpet=off)) }],
     ['32 MB', sub { degraded($few, ['^# running: .*, (2\d|3[01]) MB'], qw(-m 32)) }],
     (map { my $cpu = $_; ["unknown CPU: $cpu", sub { degraded($few, ['no PMU'], '-cpu', $cpu) }] }
