@@ -131,7 +131,7 @@ $(BUILD)/ring3.o: $(BUILD)/dll/ring3.exe
 include kernel/user/windows.mk
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
-PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent suite blocks peers cpus)
+PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent blocks peers cpus)
 payloads: $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 $(BUILD)/transparent.elf: $(wildcard tests/guests/probes_*.asm)
 $(BUILD)/blocks.elf: tests/guests/sequences.h

@@ -233,7 +233,7 @@ sub restore
 
 # Without them blocks.t would notice anything.
 -e "$build/$_.elf" or die "$build/$_.elf is not there: make it\n"
-    for qw(blocks cpus payload peers suite transparent);
+    for qw(blocks cpus payload peers transparent);
 my @mutants = (@hand, @generated);
 plan tests => @mutants + !!@generated;
 diag("SEED=$seed");
