@@ -130,7 +130,7 @@ void acpi_parse_fadt(const void *table, size_t length, struct acpi_info *info)
         parse_reset(p, &info->reset);
 }
 
-void acpi_parse_hpet(const void *table, size_t length, struct acpi_info *info)
+static void parse_hpet(const void *table, size_t length, struct acpi_info *info)
 {
     const uint8_t *p = table;
     uint64_t address;
@@ -191,9 +191,7 @@ static const struct table *find_root(const struct rsdp *rsdp, unsigned *step)
 static const struct {
     char signature[5];
     void (*parse)(const void *table, size_t length, struct acpi_info *info);
-} parsers[] = { { "APIC", acpi_parse_madt },
-                { "FACP", acpi_parse_fadt },
-                { "HPET", acpi_parse_hpet } };
+} parsers[] = { { "APIC", acpi_parse_madt }, { "FACP", acpi_parse_fadt }, { "HPET", parse_hpet } };
 
 void acpi_read(const struct boot_info *boot, struct acpi_info *info)
 {

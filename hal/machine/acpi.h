@@ -33,4 +33,3 @@ void acpi_read(const struct boot_info *boot, struct acpi_info *info);
  * nothing after `length` is read. For acpi_read, and for tests. */
 void acpi_parse_madt(const void *table, size_t length, struct acpi_info *info);
 void acpi_parse_fadt(const void *table, size_t length, struct acpi_info *info);
-void acpi_parse_hpet(const void *table, size_t length, struct acpi_info *info);
