@@ -40,9 +40,9 @@ NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitTyp
 NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                 PLARGE_INTEGER Interval);
 
-/* Release one and take the dispatcher lock for it; a mutant is free when it was released as often as
- * it was acquired. *previous: the state before. STATUS_SEMAPHORE_LIMIT_EXCEEDED: an adjustment below
- * 1, or one that exceeds the limit; STATUS_MUTANT_NOT_OWNED. IRQL <= DISPATCH_LEVEL. Drivers'
+/* Release one and take the dispatcher lock for it; a mutant is free when it was released as often
+ * as it was acquired. *previous: the state before. STATUS_SEMAPHORE_LIMIT_EXCEEDED: an adjustment
+ * below 1, or one that exceeds the limit; STATUS_MUTANT_NOT_OWNED. IRQL <= DISPATCH_LEVEL. Drivers'
  * KeReleaseSemaphore and KeReleaseMutex, which return no status: driver/ke.c. */
 NTSTATUS semaphore_release(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous);
 NTSTATUS mutant_release(KMUTANT *mutant, LONG *previous);
