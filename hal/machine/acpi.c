@@ -131,7 +131,7 @@ void acpi_parse_fadt(const void *table, size_t length, struct acpi_info *info)
         parse_reset(p, &info->reset);
 }
 
-void acpi_parse_hpet(const void *table, size_t length, struct acpi_info *info)
+static void parse_hpet(const void *table, size_t length, struct acpi_info *info)
 {
     const uint8_t *p = table;
     uint64_t address;
@@ -203,7 +203,7 @@ static const struct {
     void (*parse)(const void *table, size_t length, struct acpi_info *info);
 } parsers[] = { { "APIC", acpi_parse_madt },
                 { "FACP", acpi_parse_fadt },
-                { "HPET", acpi_parse_hpet },
+                { "HPET", parse_hpet },
                 { "SPCR", acpi_parse_spcr } };
 
 /* Returns what is missing, or NULL. */

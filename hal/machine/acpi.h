@@ -37,5 +37,4 @@ uint16_t acpi_console(const struct boot_info *boot);
  * nothing after `length` is read. For acpi_read, and for tests. */
 void acpi_parse_madt(const void *table, size_t length, struct acpi_info *info);
 void acpi_parse_fadt(const void *table, size_t length, struct acpi_info *info);
-void acpi_parse_hpet(const void *table, size_t length, struct acpi_info *info);
 void acpi_parse_spcr(const void *table, size_t length, struct acpi_info *info);

@@ -57,7 +57,7 @@ my %badly = (
                   )# thread \2 .* waits for a mutant that thread \1 owns, .* bad\.exe!take_both/m],
 );
 for (sort keys %badly) { # only what hangs may want for time
-    my $limit = $badly{$_}[0] == 124 ? ' TIMEOUT=5' : '';
+    my $limit = $badly{$_}[0] == 124 ? ' TIMEOUT=2' : '';
     check('tests/programs/bad.c', "PROGRAM_ARGS=$_ PMU=none$limit", @{ $badly{$_} });
 }
 

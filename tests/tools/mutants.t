@@ -48,7 +48,7 @@ $ENV{TIMEOUT} = 120; # a host may be busy
 # Of which files: the tests that look first at a line, on the first two machines; the scripts that
 # look before all other tests; those that look last.
 my @programs = 'programs.t win32.c crt.c beside.cpp static.c concurrency.c';
-my $ends = 'boot.t last.page panic exception failures no.page page.8000h ^a.framebuffer NMI';
+my $ends = 'boot.t last.page panic exception failures page.8000h ^a.framebuffer NMI';
 my @rooms = (
     ['boot', 'boot_info*,multiboot_1*,smp*', [$ends], 'transparent.t', 'linux.t'],
     ['kernel/base', 'locks*,irql*,smp*,traps*,sched*,etw_export*', [],
@@ -233,7 +233,7 @@ sub restore
 
 # Without them blocks.t would notice anything.
 -e "$build/$_.elf" or die "$build/$_.elf is not there: make it\n"
-    for qw(blocks cpus payload peers suite transparent);
+    for qw(blocks cpus payload peers transparent);
 my @mutants = (@hand, @generated);
 plan tests => @mutants + !!@generated;
 diag("SEED=$seed");
