@@ -81,6 +81,10 @@ my @operators = (
     ['width halved', qr/(?<=\(uint)32(?=_t\))/, sub { '16' }],
     ['counted the other way', qr/\+\+|--|(?<= )[-+]=(?= )/, \&opposite],
 );
+# What a bound off by one does not change: one more look at what does not come, and the larger or
+# smaller of two.
+my $no_bound = qr{[<>]=?\ \w*(?:TRIES|PAUSES|SPIN|LOOKS)\b
+                  |(?<![^ (])([^ (].*?)\ [<>]=?\ (.+?)\ \?\ (?:\g1\ :\ \g2|\g2\ :\ \g1)(?=[;,)])}x;
 # What no operator touches: comments, assembly, what is said.
 my $no_code = qr{^\s*(?:\*(?![\w(*])|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|\bpanic\(|print\w*\(};
 # A way out that an error takes, below its condition.
@@ -118,7 +122,16 @@ sub others
 
 # What people do (the tree has no goto to go wrong): from a file's lines and the number of one,
 # { line => text }...
-my $statement = qr/^(\s+)(?!return|break|continue|case|default|else)(?![a-z]\w*(?: [a-z*]+)+ =)/;
+my $declared = qr/\w+ [\w *]*\w(?:\[.*\])?(?: =|[,;])/;
+my $statement = qr/^(\s++)(?!return|break|continue|case|default|else|$declared)/;
+# Two assignments without a call, of which neither has what the other writes: in either order they
+# do the same.
+sub independent
+{
+    my @written = map { /^[^=(]*?(\w+)(?:\[[^=]*\])? [-+|&]?= (?!.*\w\()/ ? $1 : () } @_;
+    return @written == 2 && $_[1] !~ /\b$written[0]\b/ && $_[0] !~ /\b$written[1]\b/;
+}
+
 my $undo = qr/release|free|unlock|close|cancel|remove|undo|dereference/;
 my @habits = (
     ['release left out on the way out', sub {
@@ -130,7 +143,8 @@ my @habits = (
         my $next = ($lines->[$n + 1] // '') =~ s{\s*/\*.*}{}r;
         my ($in) = $code =~ /$statement.*;$/ or return;
         return if $next !~ /$statement.*;$/ || $1 ne $in || $next eq $code
-            || $next =~ $no_code || ($lines->[$n - 1] // '') =~ /(?:\)|else|do)$/;
+            || $next =~ $no_code || independent($code, $next)
+            || ($lines->[$n - 1] // '') =~ /(?:\)|else|do)$/;
         return { $n => $next, $n + 1 => $code }; }],
     ['another CPU in scope', sub {
         my ($lines, $n, $code) = @_;
@@ -150,9 +164,10 @@ my @habits = (
         push @new, $` . sprintf('0x%x', hex($1) >> 1) . $'
             while $code =~ /\b0x([0-9a-f]+)(?=u?l?\b)/g;
         return map { { $n => $_ } } @new; }],
-    ['|= for =', sub {
+    ['|= for =', sub { # where bits are written
         my ($lines, $n, $code) = @_;
-        return $code =~ /^(\s+$place) = ([^{]*;)$/ ? { $n => "$1 |= $2" } : (); }],
+        my ($to, $bits) = $code =~ /^(\s+$place) = ([^{"]*;)$/ or return;
+        return $bits =~ / [&|] |~|<< |>> |\b0x/ ? { $n => "$to |= $bits" } : (); }],
     ['field not copied', sub {
         my ($lines, $n, $code) = @_;
         return map { { $n => $_ } } $code =~ /^\s+\.\w+ = [^{}]*,$/ ? ''
@@ -179,6 +194,7 @@ sub candidates
         };
         for (@operators) {
             my ($what, $pattern, $becomes) = @$_;
+            next if $what =~ /^bound/ && $code =~ $no_bound;
             while ($code =~ /$pattern/g) {
                 my ($from, $to) = ($-[0], $+[0]);
                 my $old = substr $code, $from, $to - $from;
