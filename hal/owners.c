@@ -144,7 +144,7 @@ static void ignore_overflow(ULONGLONG OverflowBits, HANDLE OwningHandle)
 /* L: counters_lock. NULL: no slot is free. */
 static struct owner *add_owner(const char *name, const struct request *request)
 {
-    for (struct owner *o = owners; o < owners + OWNERS_MAX; o++) {
+    for_each_in(o, owners) {
         if (o->name)
             continue;
         owners_end = o < owners_end ? owners_end : o + 1;

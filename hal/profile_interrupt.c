@@ -186,7 +186,7 @@ static void set_timer(bool sample)
 
 static const struct grant *grant_here(KPROFILE_SOURCE source)
 {
-    for (const struct grant *g = grants; g < grants + GRANTS_MAX; g++)
+    for_each_in(g, grants)
         if (g->handle && g->source == source && cpu_set_has(&g->cpus, cpu_number()))
             return g;
     return NULL;
@@ -277,7 +277,7 @@ static struct cpu_set unused_on(KPROFILE_SOURCE source, struct cpu_set among)
 static struct cpu_set granted_on(KPROFILE_SOURCE source)
 {
     struct cpu_set among = cpu_set_none();
-    for (const struct grant *g = grants; g < grants + GRANTS_MAX; g++)
+    for_each_in(g, grants)
         if (g->handle && g->source == source)
             among = cpu_set_or(among, g->cpus);
     return among;
@@ -294,7 +294,7 @@ static uint64_t able_on(unsigned cpu, KPROFILE_SOURCE source, uint64_t selects[P
 
 static struct grant *free_grant(void)
 {
-    for (struct grant *g = grants; g < grants + GRANTS_MAX; g++)
+    for_each_in(g, grants)
         if (!g->handle)
             return g;
     return NULL;
@@ -323,7 +323,7 @@ static NTSTATUS grant(KPROFILE_SOURCE source, struct cpu_set among, struct cpu_s
 /* L: guard. Frees the counters of processors without users. */
 static void return_unused(KPROFILE_SOURCE source)
 {
-    for (struct grant *g = grants; g < grants + GRANTS_MAX; g++) {
+    for_each_in(g, grants) {
         if (!g->handle || g->source != source ||
             !cpu_set_equal(unused_on(source, g->cpus), g->cpus))
             continue;

@@ -61,19 +61,18 @@ void etw_leave(void) { mutex_release(&guard); }
 PERFINFO_GROUPMASK etw_masks_of_flags(ULONG flags)
 {
     PERFINFO_GROUPMASK masks = { { flags } };
-    for (size_t i = 0; i < ARRAY_SIZE(flags_of_old); i++)
-        if (flags & flags_of_old[i].flag)
-            masks.Masks[PERF_MASK_INDEX(flags_of_old[i].mask)] |=
-                PERF_MASK_BITS(flags_of_old[i].mask);
+    for_each_in(f, flags_of_old)
+        if (flags & f->flag)
+            masks.Masks[PERF_MASK_INDEX(f->mask)] |= PERF_MASK_BITS(f->mask);
     return masks;
 }
 
 static uint32_t hooks_of(const PERFINFO_GROUPMASK *masks)
 {
     uint32_t hooks = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
-        if (masks->Masks[PERF_MASK_INDEX(groups[i].mask)] & PERF_MASK_BITS(groups[i].mask))
-            hooks |= groups[i].hooks;
+    for_each_in(g, groups)
+        if (masks->Masks[PERF_MASK_INDEX(g->mask)] & PERF_MASK_BITS(g->mask))
+            hooks |= g->hooks;
     return hooks;
 }
 
