@@ -236,6 +236,7 @@ static void lend_here(void *argument)
     irql_lower(old);
 }
 
+/* L: counters_lock: the caller does not free them meanwhile. */
 NTSTATUS hal_counters_lend(HANDLE CounterSetHandle)
 {
     struct owner *owner = &owners[hal_owner_slot(CounterSetHandle)];
@@ -294,6 +295,7 @@ NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle)
     return STATUS_SUCCESS;
 }
 
+/* L: counters_lock: nobody takes any meanwhile. */
 void hal_counters_release_all(void)
 {
     for (struct owner *o = owners; o < owners_end; o++)

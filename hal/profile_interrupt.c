@@ -184,6 +184,7 @@ static void set_timer(bool sample)
         apic_timer_change(now);
 }
 
+/* L: guard: who calls this CPU has it. */
 static const struct grant *grant_here(KPROFILE_SOURCE source)
 {
     for_each_in(g, grants)
@@ -406,6 +407,7 @@ bool profile_in_use(KPROFILE_SOURCE source)
 
 unsigned hal_profile_users(void) { return __atomic_load_n(&all_users, __ATOMIC_RELAXED); }
 
+/* L: guard: nobody begins meanwhile. */
 void hal_profile_release_all(void)
 {
     for (unsigned source = 0; source < SOURCE_IDS; source++)

@@ -30,6 +30,7 @@ use File::Path 'make_path';
 use lib 'tests/tools';
 use Environment;
 use Contract;
+use Guards;
 use Mutants;
 $| = 1;
 
@@ -207,6 +208,8 @@ sub try_one
     return "noticed: the compiler: $warned" if $warned;
     return ask_clause($folder, $mutant) if $by_hand;
     return 'equivalent: the same code' if same_objects($folder, $file);
+    my ($unguarded) = Guards::faults(Mutants::text($path));
+    return "noticed: $unguarded" if $unguarded;
     return ask_all($folder, $mutant);
 }
 
