@@ -31,7 +31,8 @@ sub functions
     while ($source =~ m/^((?:$comment\n)?)($head)(?: \{([^\n]*)\}$|\s*\{\n(.*?)^\})/msg) {
         my ($above, $declared, $name, $body) = ($1, $2, $3, $4 // $5);
         my $line = 1 + substr($source, 0, $-[2]) =~ tr/\n//;
-        $found{$name} = [$line, $body =~ s{/\*.*?\*/|"[^"\n]*"}{}gsr, $declared !~ /^static/, $above];
+        $body =~ s{$comment|"[^"\n]*"}{}g;
+        $found{$name} = [$line, $body, $declared !~ /^static/, $above];
     }
     return %found;
 }

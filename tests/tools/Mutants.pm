@@ -81,12 +81,14 @@ my @operators = (
     ['width halved', qr/(?<=\(uint)32(?=_t\))/, sub { '16' }],
     ['counted the other way', qr/\+\+|--|(?<= )[-+]=(?= )/, \&opposite],
 );
-# What a bound off by one does not change: one more look at what does not come, and the larger or
-# smaller of two.
+# What a bound off by one does not change: one more look at what does not come, the larger or
+# smaller of two, and their difference.
 my $no_bound = qr{[<>]=?\ \w*(?:TRIES|PAUSES|SPIN|LOOKS)\b
-                  |(?<![^ (])([^ (].*?)\ [<>]=?\ (.+?)\ \?\ (?:\g1\ :\ \g2|\g2\ :\ \g1)(?=[;,)])}x;
+                  |(?<![^ (])([^ (].*?)\ [<>]=?\ (.+?)\ \?
+                   \ (?:\g1(?:\ -\ \g2)?\ :\ \g2(?:\ -\ \g1)?|\g2\ :\ \g1)(?=[;,)])}x;
 # What no operator touches: comments, assembly, what is said.
-my $no_code = qr{^\s*(?:\*(?![\w(*])|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|\bpanic\(|print\w*\(};
+my $no_code = qr{^\s*(?:\*(?![\w(*])|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|_Static_assert
+                  |\bpanic\(|print\w*\(}x;
 # A way out that an error takes, below its condition.
 my $way_out = qr/^\s+(?:return(?: STATUS_\w+| false| NULL)?|goto \w+|continue|break);$/;
 my $lock = qr/^\s+(?:KIRQL )?(?:irql = )?(sched_|lock_|mutex_)(?:lock|acquire)\((.*)\);$/;
@@ -148,6 +150,9 @@ my @habits = (
         return { $n => $next, $n + 1 => $code }; }],
     ['another CPU in scope', sub {
         my ($lines, $n, $code) = @_;
+        for (my $i = $n; $i && $lines->[$i] ne '{'; $i--) {
+            return if $lines->[$i] =~ /unsigned cpu = cpu_number\(\);/; # it is the same
+        }
         return map { { $n => $_ } } others($code, qr/(?<=[[(!=] |[[( ])(cpu|\w+->cpu)(?=[]),;])/,
                                            'cpu_number()'); }],
     ["a neighbour's status", sub {

@@ -456,8 +456,8 @@ sub check_repro
 
 my @names = @ARGV ? @ARGV
     : qw(text facts format functions names files citations pages commands journeys includes picture
-         budgets guards layouts routines headers gcc symbols fences size contract mutants clang cppcheck
-         scan alone repro);
+         budgets guards layouts routines headers gcc symbols fences size contract mutants clang
+         cppcheck scan alone repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {
     no strict 'refs';

@@ -76,7 +76,7 @@ my @rooms = (
      [], 'matrix.t ^intel-v1,.1 ^intel-v2,.4 ^amd-k7,.1 ^alderlake'],
 );
 my @machines = ('PMU=intel-v5', 'PMU=amd-v2 SMP=4',
-                'PMU=intel-v4 SMP=2 ARGS=counters=isolate');
+                'PMU=intel-v4 SMP=2 ARGS=counters=isolate', 'PMU=none');
 sub room_of { my ($file) = @_; return (grep { $file =~ m{^$_->[0]/} } @rooms)[0] }
 
 my %entry_of = map { $_->{id} => $_ } @{ Contract::entries('tests/contract.md') };
@@ -150,15 +150,16 @@ sub ask_clause
 # Of one that was generated: by the tests of its room, by all, by programs on the host.
 sub ask_all
 {
-    my ($folder, $file) = ($_[0], $_[1][1]);
+    my ($folder, $what, $file) = ($_[0], @{ $_[1] });
     my (undef, $first, $scripts, @last) = @{ room_of($file) };
     push @last, 'trace.t' if $file =~ /etw/;
     my $quicker = $quick ? ',-slow' : '';
     my $rest = join(',', '*', map { "-$_" } split /,/, $first) . $quicker;
-    my @asked = ([$first, $machines[0]], ["$first$quicker", $machines[1]], @$scripts,
-                 map({ [$rest, $_] } @machines[0, 1]), ['*', $machines[2]], @last);
+    my @each = @machines[$what =~ /CPU|lock/ ? (1, 0) : (0, 1)]; # one CPU shows no other
+    my @asked = ([$first, $machines[0]], map({ ["$first$quicker", $_] } @machines[1, 3]), @$scripts,
+                 map({ [$rest, $_] } @each), ['*', $machines[2]], @last);
     my @not_asked = $quick ? grep { !ref } @asked : ();
-    @asked = (grep { ref } @asked)[0 .. 2] if $quick;
+    @asked = (grep { ref } @asked)[0 .. 3] if $quick;
     for (@asked) {
         my $said = ref ? ask($folder, @$_) : ask_script($folder, $_);
         return $said if $said =~ /^(?:noticed|crashed|hung)/;
