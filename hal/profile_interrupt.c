@@ -118,8 +118,9 @@ static void rearm(uint64_t counters)
 /* A counter that samples and wrapped, no longer than the skid ago, and has no interrupt pending:
  * the interrupt was lost, and would never come again. Processors and hypervisors lose one of
  * several. One that is only late finds nothing to do. */
-static uint64_t find_lost(unsigned cpu)
+static uint64_t find_lost(void)
 {
+    unsigned cpu = cpu_number();
     const struct pmu_kind *pmu = pmu_here();
     uint64_t lost = 0, skid = (uint64_t)pmu->measured.skid.high + SKID_SPARE;
     for_each_bit(ctr, sampling[cpu]) {
@@ -136,7 +137,7 @@ static uint64_t find_lost(unsigned cpu)
  * code, its handler is called as if it had interrupted there. */
 static bool send_lost(unsigned cpu, uint64_t rip, uint64_t cs)
 {
-    uint64_t lost = find_lost(cpu);
+    uint64_t lost = find_lost();
     if (!lost)
         return false;
     hal_profile_lost[cpu] += bit_count(lost);

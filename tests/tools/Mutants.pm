@@ -125,12 +125,13 @@ sub others
 # What people do (the tree has no goto to go wrong): from a file's lines and the number of one,
 # { line => text }...
 my $declared = qr/\w+ [\w *]*\w(?:\[.*\])?(?: =|[,;])/;
-my $statement = qr/^(\s++)(?!return|break|continue|case|default|else|$declared)/;
+my $statement = qr/^(\s++)(?!return|break|continue|case|default|else|\(void\)|$declared)/;
 # Two assignments without a call, of which neither has what the other writes: in either order they
 # do the same.
 sub independent
 {
-    my @written = map { /^[^=(]*?(\w+)(?:\[[^=]*\])? [-+|&]?= (?!.*\w\()/ ? $1 : () } @_;
+    my @written = map { /^[^=(]*?(\w+)(?:\[[^=]*\])? [-+|&]?= (?!.*\w\()/
+                        || /(\w+)(?:\+\+|--);$/ ? $1 : () } @_;
     return @written == 2 && $_[1] !~ /\b$written[0]\b/ && $_[0] !~ /\b$written[1]\b/;
 }
 
