@@ -51,8 +51,7 @@ bool hal_counters_1809;
 static struct lock counters_lock = LOCK("counters", DISPATCH_LEVEL);
 static struct owner owners[OWNERS_MAX];   /* L: counters_lock */
 static struct owner *owners_end = owners; /* L: counters_lock; from here on never used */
-#define for_each_owner(o) for (struct owner *o = owners; o < owners_end; o++)
-static uint64_t serial; /* L: counters_lock; makes each handle unique */
+static uint64_t serial;                   /* L: counters_lock; makes each handle unique */
 static struct owner *owner_table[MAX_CPUS * COUNTERS]; /* NULL: nobody's; see above */
 
 static bool parse_affinity(struct request *request, const GROUP_AFFINITY *affinity, ULONG count)
@@ -126,7 +125,7 @@ static bool parse_list(struct request *request, const PHYSICAL_COUNTER_RESOURCE_
 /* L: counters_lock */
 static bool is_free(const struct request *request)
 {
-    for_each_owner(o)
+    for_each_until(owners_end, o, owners)
         if (o->name && cpu_set_meet(o->cpus, request->cpus) && (o->counters & request->counters))
             return false;
     return true;
@@ -299,7 +298,7 @@ NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle)
 /* L: counters_lock: nobody takes any meanwhile. */
 void hal_counters_release_all(void)
 {
-    for_each_owner(o)
+    for_each_until(owners_end, o, owners)
         if (o->name) /* even if a free was begun and not finished */
             finish_free(o);
 }
@@ -335,7 +334,7 @@ uint64_t hal_counters_available(struct cpu_set among)
 {
     uint64_t available = pmu_common_counters(among);
     KIRQL irql = lock_acquire(&counters_lock);
-    for_each_owner(o)
+    for_each_until(owners_end, o, owners)
         if (o->name && cpu_set_meet(o->cpus, among))
             available &= ~o->counters;
     lock_release(&counters_lock, irql);
@@ -346,7 +345,7 @@ static struct owner owner_at(unsigned ctr, unsigned cpu)
 {
     struct owner found = { .name = NULL };
     KIRQL irql = lock_acquire(&counters_lock);
-    for_each_owner(o)
+    for_each_until(owners_end, o, owners)
         if (o->name && cpu < MAX_CPUS && ctr < COUNTERS && cpu_set_has(&o->cpus, cpu) &&
             (o->counters >> ctr & 1))
             found = *o;
@@ -375,7 +374,7 @@ unsigned hal_counters_owned(void)
 {
     unsigned n = 0;
     KIRQL irql = lock_acquire(&counters_lock);
-    for_each_owner(o)
+    for_each_until(owners_end, o, owners)
         n += o->name != NULL;
     lock_release(&counters_lock, irql);
     return n;
