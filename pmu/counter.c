@@ -135,8 +135,8 @@ bool pmu_forget_event(const struct pmu_kind *pmu, unsigned ctr, uint64_t running
     if (!pmu->table->stale || !pmu->msr.global_control || ctr >= PMU_FIXED)
         return false;
     bool fault = write(pmu->msr.global_control, running | PMU_BIT(ctr));
-    for (unsigned i = 0; i < ARRAY_SIZE(idle); i++)
-        fault |= write(pmu_select_msr(pmu, ctr), idle[i]) != 0;
+    for_each_in(at, idle)
+        fault |= write(pmu_select_msr(pmu, ctr), *at) != 0;
     return write(pmu->msr.global_control, running) || fault;
 }
 
