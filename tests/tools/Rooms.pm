@@ -9,15 +9,15 @@ use Text;
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
     kernel/nt 1620
-    kernel/base 3070
+    kernel/base 3080
     kernel/mm 680
     kernel/console 670
     pmu 2890
     pmu/virt 8970
-    hal/machine 2130
-    hal 3110
+    hal/machine 2160
+    hal 3120
     kernel/counting 410
-    kernel/ke 5920
+    kernel/ke 5890
     kernel/profiling 1300
     kernel/etw 2340
     kernel/image 1050
@@ -25,14 +25,14 @@ my @house = qw(
     kernel 1020
     kernel/driver 4370
     kernel/init 530
-    boot 1910
+    boot 1930
     tests/harness 6430
-    tests/hal 3700
-    tests/pmu 6380
-    tests/vpmu 2970
+    tests/hal 3720
+    tests/pmu 6360
+    tests/vpmu 2980
     tests/profiling 3430
-    tests/etw 2850
-    tests/kernel 3400
+    tests/etw 2860
+    tests/kernel 3330
     tests/cost 1060
     tests 1370
 );
@@ -43,18 +43,18 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 my %lines = (@house, qw(
     kernel/user 9990
     tests/ring3 8550
-    tests/guests 6890
-    tests/machines 2490
-    tests/tools 7680
+    tests/guests 6730
+    tests/machines 2470
+    tests/tools 7820
     tests/programs 4240
     tests/drivers 2920
     tests/samples 1120
-    tests/mutants 730
+    tests/mutants 740
     doc 640
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 120_000;
+my $all_lines = 119_500;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
