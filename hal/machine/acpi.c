@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* RSDP -> XSDT or RSDT -> MADT, FADT, HPET, SPCR. Every length and checksum is doubted: this is firmware.
- * An invalid table is treated as absent. Source: ACPI 6.4 "Root System Description Pointer",
- * "Multiple APIC Description Table", "Fixed ACPI Description Table"; IA-PC HPET 1.0a "The ACPI 2.0
- * HPET Description Table"; "Serial Port Console Redirection Table", Microsoft. */
+/* RSDP -> XSDT or RSDT -> MADT, FADT, HPET, SPCR. Every length and checksum is doubted: this is
+ * firmware. An invalid table is treated as absent. Source: ACPI 6.4 "Root System Description
+ * Pointer", "Multiple APIC Description Table", "Fixed ACPI Description Table"; IA-PC HPET 1.0a "The
+ * ACPI 2.0 HPET Description Table"; Microsoft, "Serial Port Console Redirection Table". */
 #include "hal/machine/acpi.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
