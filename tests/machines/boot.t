@@ -256,10 +256,11 @@ sub restarts
 }
 
 # An FADT whose reset register is the port of a device that ends QEMU with status 2 * 2Ah + 1.
+# Before acpi_read the tables are read once for the console.
 sub odd_reset
 {
     my ($machine) = @_;
-    $machine->run_to($address{acpi_parse_fadt}) or die "no acpi_parse_fadt\n";
+    $machine->run_to($address{$_}) or die "no $_\n" for qw(acpi_read acpi_parse_fadt);
     my $table = argument($machine);
     poke($machine, sprintf('%x', hex($table) + 116), pack 'C4 Q< C', 1, 8, 0, 1, 0x501, 0x2a);
 }
