@@ -238,20 +238,22 @@ static void check_counts_instructions(PMC_HANDLE set_of_one)
 }
 
 /* Its select has the threshold and the unit mask, bits 31:24 and 15:8 with both vendors. 2Eh with
- * 41h, the misses of the last cache, means the same on each kind of core. */
+ * 41h, the misses of the last cache, means the same on each kind of core; with a threshold tables
+ * do not know it. */
 static void check_unit_mask(void)
 {
     uint64_t select = 0;
+    const unsigned threshold = pmu_kind_count == 1;
     struct add add = describe_event("TestMasked", 3);
     const bool amd = strcmp(pmu_here()->driver, "amd") == 0;
     add.info.Event[0] = 0x2e;
     add.info.Event[1] = amd; /* bits 11:8 of the event, 35:32 of the select */
     add.info.Event[amd ? 2 : 1] = 0x41;
-    add.info.Event[amd ? 3 : 2] = 1; /* the threshold */
+    add.info.Event[amd ? 3 : 2] = (UCHAR)threshold;
     CHECK_STATUS(set_class(&add, sizeof add), STATUS_SUCCESS);
     KPROFILE_SOURCE id = find_source("TestMasked");
     CHECK(source_counters(pmu_here(), id, &select) != 0);
-    CHECK_EQ(select & 0xfff00ffff, (uint64_t)amd << 32 | 0x100412e);
+    CHECK_EQ(select & 0xfff00ffff, (uint64_t)amd << 32 | threshold << 24 | 0x412e);
     CHECK_STATUS(hal_source_remove(id), STATUS_SUCCESS);
 }
 
