@@ -67,15 +67,18 @@ static void name_unknown_options(const struct boot_info *info)
         print("\n");
 }
 
-/* serial=N says the N-th, firmware's table any, else it is the first. */
-static uint16_t console_port(void)
+/* Of the console: serial=N says the N-th, firmware's table any, else it is the first. Returns what
+ * prevents what was asked for, or NULL. */
+static const char *open_console(void)
 {
     static const uint16_t ports[] = { COM1, COM2, 0x3e8, 0x2e8 };
-    char number[4];
-    if (boot_option("serial", number, sizeof number) && number[0] >= '1' && number[0] <= '4')
-        return ports[number[0] - '1'];
-    uint16_t port = acpi_console(&boot_info);
-    return port ? port : COM1;
+    char number[4] = "";
+    const bool given = boot_option("serial", number, sizeof number);
+    const bool good = number[0] >= '1' && number[0] <= '4' && !number[1];
+    const uint16_t port = good ? ports[number[0] - '1'] : acpi_console(&boot_info);
+    if (!serial_init(port ? port : COM1) && port)
+        return "no UART is there";
+    return given && !good ? "a number from 1 to 4 is wanted" : NULL;
 }
 
 void boot_main(uint32_t magic, uint32_t info_address);
@@ -94,7 +97,7 @@ void boot_main(uint32_t magic, uint32_t info_address)
     boot_info.mapped_end = 1ul << 32;
     loader_read(&boot_info, magic, info_address);
     cpu_detect(); /* acpi_console asks how wide addresses are */
-    serial_init(console_port());
+    const char *wrong = open_console();
     print("\n"); /* a first byte at once: the next step may draw a whole screen */
     if (!move_reach(&boot_info.screen)) {
         boot_info.screen.kind = SCREEN_NONE;
@@ -108,6 +111,8 @@ void boot_main(uint32_t magic, uint32_t info_address)
                                     : "(unknown magic)",
           boot_info.line);
     name_unknown_options(&boot_info);
+    if (wrong)
+        print("# serial: not the console that was asked for: %s\n", wrong);
     bool virtual = boot_option("vpmu", model, sizeof model - sizeof ",step");
     /* The virtual PMU's alarm is an NMI; with `step` it needs none. Two do no harm. */
     if (virtual && boot_flag("safe"))

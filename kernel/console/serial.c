@@ -66,12 +66,14 @@ static void drain(void)
         pause();
 }
 
-void serial_init(uint16_t port)
+bool serial_init(uint16_t port)
 {
     static const struct console uart = { .put = put_on_serial, .drain = drain };
-    if (!serial_open(&console, port))
+    const bool found = serial_open(&console, port);
+    if (!found)
         serial_open(&console, COM1);
     print_add_console(&uart);
+    return found;
 }
 
 bool serial_received(void)

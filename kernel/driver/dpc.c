@@ -3,6 +3,7 @@
  * interrupts on. queue_lock guards the queues; timers are the dispatcher lock's. Sources: the
  * Windows driver documentation. */
 #include "hal/machine/apic.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/upcalls.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/cpu.h"
@@ -72,6 +73,14 @@ static void run_queue(void)
     cli();
 }
 
+/* L: queue_lock. Before the first DPC. */
+static void prepare_queues(void)
+{
+    for_each_in(q, queues)
+        InitializeListHead(&q->list);
+    __atomic_store_n(&trap_dpc, run_queue, __ATOMIC_RELEASE);
+}
+
 VOID KeInitializeDpc(PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVOID DeferredContext)
 {
     *Dpc = (KDPC){ .Type = DPC_TYPE,
@@ -87,9 +96,8 @@ static bool queue_dpc(KDPC *dpc, uint64_t by, PVOID argument1, PVOID argument2)
     unsigned cpu = target < cpu_count ? target : cpu_number();
     KIRQL irql = lock_acquire(&queue_lock);
     bool done = !dpc->DpcData;
-    for (unsigned i = 0; i < MAX_CPUS && !trap_dpc; i++)
-        InitializeListHead(&queues[i].list);
-    __atomic_store_n(&trap_dpc, run_queue, __ATOMIC_RELEASE);
+    if (!trap_dpc)
+        prepare_queues();
     if (done) {
         dpc->DpcData = (uint8_t *)&queues[cpu] + by;
         dpc->SystemArgument1 = argument1;
