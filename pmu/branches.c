@@ -27,12 +27,12 @@ static bool can_read(uint32_t msr)
     return !msr || !rdmsr_fault(msr, &value);
 }
 
-/* An entry's register: one that is not there may read 0 and ignore what is written. What firmware
- * recorded is lost. */
+/* An entry's register: one that is not there may read 0 and ignore what is written. Who starts a
+ * list empties it first. */
 static bool keeps_value(uint32_t msr)
 {
     uint64_t value;
-    return !wrmsr_fault(msr, 2) && !rdmsr_fault(msr, &value) && value == 2 && !wrmsr_fault(msr, 0);
+    return !wrmsr_fault(msr, 2) && !rdmsr_fault(msr, &value) && value == 2;
 }
 
 /* Of AMD's register all else stays, for Zen 3 wants 11b in bits 4:3. */
