@@ -31,7 +31,7 @@ static bool can_read(uint32_t msr)
  * list empties it first. */
 static bool keeps_value(uint32_t msr)
 {
-    uint64_t value;
+    uint64_t value = 0;
     return !wrmsr_fault(msr, 2) && !rdmsr_fault(msr, &value) && value == 2;
 }
 
