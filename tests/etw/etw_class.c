@@ -247,13 +247,14 @@ static void check_unit_mask(void)
     struct add add = describe_event("TestMasked", 3);
     const bool amd = strcmp(pmu_here()->driver, "amd") == 0;
     add.info.Event[0] = 0x2e;
-    add.info.Event[1] = amd; /* bits 11:8 of the event, 35:32 of the select */
+    const bool wide = amd && pmu_here()->code_max > 0xff;
+    add.info.Event[1] = wide; /* bits 11:8 of the event, 35:32 of the select */
     add.info.Event[amd ? 2 : 1] = 0x41;
     add.info.Event[amd ? 3 : 2] = (UCHAR)threshold;
     CHECK_STATUS(set_class(&add, sizeof add), STATUS_SUCCESS);
     KPROFILE_SOURCE id = find_source("TestMasked");
     CHECK(source_counters(pmu_here(), id, &select) != 0);
-    CHECK_EQ(select & 0xfff00ffff, (uint64_t)amd << 32 | threshold << 24 | 0x412e);
+    CHECK_EQ(select & 0xfff00ffff, (uint64_t)wide << 32 | threshold << 24 | 0x412e);
     CHECK_STATUS(hal_source_remove(id), STATUS_SUCCESS);
 }
 
