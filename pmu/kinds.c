@@ -75,6 +75,7 @@ struct pmu_kind *pmu_place_kind(struct pmu_kind *list, unsigned *count, const st
     kind->counters = kind->reported & ~found.bad;
     kind->exact = found.exact;
     kind->offset = found.offset;
+    kind->late = found.late;
     kind->verdict = found.verdict;
     return kind;
 }
@@ -233,6 +234,8 @@ static void report_kind(const struct pmu_kind *kind)
         return;
     }
     print("%s", pmu_verdict_text(kind->verdict));
+    if (kind->verdict == PMU_OVERFLOW_LATE)
+        print(": after %u reads of it", kind->late);
     if (bad && kind->counters)
         print("; left out: counters %lx of %lx", bad, kind->reported);
     if (kind->driver) {

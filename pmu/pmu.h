@@ -121,6 +121,7 @@ enum pmu_verdict {
     PMU_COUNTERS_DEAD,
     PMU_WRONG_RATE,
     PMU_OVERFLOW_LOST,
+    PMU_OVERFLOW_LATE,
     PMU_PMI_LOST,
     PMU_EXITS_MISCOUNTED,
     PMU_TOO_MANY_KINDS,
@@ -155,6 +156,7 @@ struct pmu_kind {
     uint64_t left_running; /* firmware had left these enabled on some CPU of the kind */
     bool exact; /* each instruction count of the self-test was exact, apart from offset */
     int offset; /* instructions too many (< 0: too few) in each of them */
+    unsigned late; /* reads of the overflow status until a bit came, where it is late */
     enum pmu_verdict verdict; /* of the first counter that failed */
     struct pmu_measured measured;
 };

@@ -17,6 +17,7 @@
 #define MORE_EXITS 10u
 #define EXITS_DIFFERENCE (5 * MORE_EXITS)
 #define TRIES 3
+#define LATE_READS 100u  /* of the status, in which a hypervisor may set it */
 #define VECTOR_UD 6      /* RDPMC raises this or #GP */
 #define FIXED_KERNEL 1ul /* in the fixed control register */
 #define FIXED_INTERRUPT 8ul
@@ -38,6 +39,7 @@ const char *pmu_verdict_text(enum pmu_verdict v)
         [PMU_COUNTERS_DEAD] = "the counter takes every write, but counts nothing",
         [PMU_WRONG_RATE] = "the count of a loop of known length is out of all bounds",
         [PMU_OVERFLOW_LOST] = "the counter wraps, but its overflow status bit stays 0",
+        [PMU_OVERFLOW_LATE] = "the counter wraps, but its overflow status bit comes later",
         [PMU_PMI_LOST] = "the counter overflows, but no interrupt comes",
         [PMU_EXITS_MISCOUNTED] =
             "instructions that exit to a hypervisor are not counted once: counts depend on exits",
@@ -96,6 +98,7 @@ struct proof {
     const struct pmu_access *to;
     bool exact; /* this counter */
     int offset;
+    unsigned late;
 };
 
 /* The event to test a counter with: if possible instructions, because their number is known. */
@@ -262,16 +265,21 @@ static enum pmu_verdict prove_instructions(struct proof *p, unsigned ctr)
     return prove_exits(p, ctr);
 }
 
-static enum pmu_verdict prove_overflow(const struct proof *p, unsigned ctr, enum pmu_event event)
+static enum pmu_verdict prove_overflow(struct proof *p, unsigned ctr, enum pmu_event event)
 {
     uint64_t value = 0, status = 0, mask = pmu_mask(p->pmu, ctr);
-    if (count_loops(p, ctr, event, mask - OVERFLOW_AFTER + 1, LONG_LOOP, &value) ||
-        p->to->rdmsr(p->pmu->msr.global_status, &status) ||
-        p->to->wrmsr(p->pmu->msr.global_clear, PMU_BIT(ctr)))
+    unsigned reads = 0;
+    if (count_loops(p, ctr, event, mask - OVERFLOW_AFTER + 1, LONG_LOOP, &value))
+        return PMU_MSR_FAULTS;
+    while (!(status >> ctr & 1) && reads++ <= LATE_READS)
+        if (p->to->rdmsr(p->pmu->msr.global_status, &status))
+            return PMU_MSR_FAULTS;
+    if (p->to->wrmsr(p->pmu->msr.global_clear, PMU_BIT(ctr)))
         return PMU_MSR_FAULTS;
     if (value > mask / 2)
         return PMU_WIDTH_LIES;
-    return status >> ctr & 1 ? PMU_OK : PMU_OVERFLOW_LOST;
+    p->late = reads > 1 && status >> ctr & 1 ? reads - 1 : p->late;
+    return !(status >> ctr & 1) ? PMU_OVERFLOW_LOST : reads > 1 ? PMU_OVERFLOW_LATE : PMU_OK;
 }
 
 static enum pmu_verdict prove_counting(struct proof *p, unsigned ctr)
@@ -333,6 +341,7 @@ static enum pmu_verdict prove_all(struct proof *p, struct pmu_finding *found)
         if (p->offset)
             found->offset = p->offset;
     }
+    found->late = p->late;
     bool absent = first == PMU_ABSENT_UD || first == PMU_ABSENT_GP;
     return absent && found->bad != reported ? PMU_MSR_FAULTS : first; /* only some are absent */
 }

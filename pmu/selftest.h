@@ -23,6 +23,7 @@ struct pmu_finding {
     enum pmu_verdict verdict; /* of the first counter that is not good */
     uint64_t bad;             /* the counters that fail; the others can be used */
     bool exact;               /* every count is, apart from the offset */
+    unsigned late;            /* reads of the overflow status until a bit came */
     int offset;               /* instructions too many (< 0: too few) in a count of any length */
 };
 

@@ -18,6 +18,8 @@ static void add_events(struct vcpu *v, unsigned counter, uint64_t n)
     struct counter *c = &v->pmu.counters[counter];
     uint64_t mask = counter_mask(v->pmu.model);
     bool late = c->late && n;
+    if (virt_quirks.bug == BUG_CARRY && (c->value + n) >> 31 != c->value >> 31)
+        v->pmu.status |= counter_status(counter);
     c->value += n;
     c->late = virt_quirks.wrap0 && (c->value == mask + 1 || (c->late && !n));
     if (late || (c->value > mask && !c->late))
@@ -177,11 +179,24 @@ void count_taken_in_ring3(struct vcpu *v, uint64_t inject)
         count_extra(v, true, virt_quirks.irq3);
 }
 
+static bool is_uncounted(const struct vcpu *v)
+{
+    static const uint64_t codes[] = {
+        [UNCOUNTED_CPUID] = EXIT_CPUID, [UNCOUNTED_RDMSR] = EXIT_MSR,
+        [UNCOUNTED_WRMSR] = EXIT_MSR,   [UNCOUNTED_RDPMC] = EXIT_RDPMC,
+        [UNCOUNTED_HLT] = EXIT_HLT,     [UNCOUNTED_DR] = EXIT_WRITE_DR7,
+    };
+    uint64_t kind = virt_quirks.uncounted, code = v->vmcb.exit_code;
+    bool write = v->vmcb.exit_info1 & 1;
+    return kind && kind < ARRAY_SIZE(codes) && code == codes[kind] &&
+           (code != EXIT_MSR || write == (kind == UNCOUNTED_WRMSR));
+}
+
 /* The events of an instruction that the host executed: those of any other, unless a quirk changes
  * them. */
 static uint64_t emulated_events(const struct vcpu *v, struct counter *c)
 {
-    int64_t n = virt_quirks.noemul ? 0 : 1;
+    int64_t n = virt_quirks.noemul || is_uncounted(v) ? 0 : 1;
     bool instructions = c->event == EVENT_INSTRUCTIONS;
     if (instructions && c->enabled_now)
         n += (int64_t)virt_quirks.wrmsr;
@@ -195,12 +210,19 @@ static uint64_t emulated_events(const struct vcpu *v, struct counter *c)
 
 void count_emulated(struct vcpu *v, bool user)
 {
-    unsigned dues = pmi_pass(&v->pmu, 1);
-    for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
-        struct counter *c = &v->pmu.counters[i];
+    struct pmu *p = &v->pmu;
+    unsigned dues = pmi_pass(p, 1);
+    uint64_t status = p->status;
+    bool pmi = p->pmi;
+    for (unsigned i = 0; i < COUNTER_MAX && p->counting; i++) {
+        struct counter *c = &p->counters[i];
         if (counter_runs(c, user))
             add_events(v, i, emulated_events(v, c));
         c->enabled_now = false;
+    }
+    if (virt_quirks.bug == BUG_QUIET) {
+        p->status = status;
+        p->pmi = pmi;
     }
     pmi_now(v, dues);
     v->retired[user]++;

@@ -10,6 +10,7 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/guest.h"
+#include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
 
 /* clang-format off */
@@ -106,6 +107,8 @@ static void decode_modrm(const struct vcpu *v, const struct insn *c, char kind,
         return;
     }
     i->address = modrm_address(v, c);
+    if (c->lock && virt_quirks.bug == BUG_LOCKED)
+        i->effects |= EFFECT(EVENT_CONDITIONAL);
     kind = group_access(c, kind);
     i->flush = kind == 'c';
     i->effects |=

@@ -165,7 +165,7 @@ static void exit_interrupt(struct vcpu *v)
 static void exit_pause(struct vcpu *v)
 {
     go_after(v, length_of(v, 1));
-    count_add(v, v->vmcb.cpl == 3, 1);
+    count_add(v, v->vmcb.cpl == 3, virt_quirks.uncounted != UNCOUNTED_PAUSE);
     trap_after(v);
     token_pause(v);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Quirks by which firmware and the host's kernel change counters, at the start or from time to
  * time, whatever the guest runs. Per CPU. */
+#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
 
 #define OWNER_US 10000u   /* the period at which firmware enables its counters again */
 #define WINDOW_US 1000u   /* the host's tick */
+#define RESET_US 100000u  /* from one loss of all registers to the next */
 #define STEPS_APART 2000u /* instructions between NMIs of a guest that is stepped */
 #define FIRMWARES_DEBUGCTL (DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE | DEBUGCTL_SMM)
 #define FIRMWARES_SELECT (0xc0u | SELECT_USER | SELECT_KERNEL)
@@ -78,12 +80,39 @@ static void take_nmi(struct vcpu *v)
     v->firmware.nmi_retired = retired;
 }
 
+/* A thread's counters count in ring 3 alone. */
+static bool counts_thread(const struct pmu *p)
+{
+    for (unsigned i = 0; i < COUNTER_MAX; i++)
+        if (p->counters[i].event && p->counters[i].user && !p->counters[i].kernel)
+            return true;
+    return false;
+}
+
+/* A guest that was restored, or moved: the host keeps no register. Once: as soon as there is a
+ * thread's to lose. */
+static void lose_registers(struct vcpu *v)
+{
+    struct pmu *p = &v->pmu;
+    bool once = virt_quirks.bug == BUG_RESET;
+    if (once && (v->firmware.was_reset || !counts_thread(p)))
+        return;
+    v->firmware.was_reset = true;
+    memset(p->counters, 0, sizeof p->counters);
+    p->fixed_control = p->global_control = p->status = p->debugctl = 0;
+    count_refresh(v);
+}
+
 void firmware_run(struct vcpu *v)
 {
     uint64_t now;
-    if (!virt_quirks.smi && !virt_quirks.owned && !virt_quirks.throttle && !virt_quirks.nmi)
+    bool resets = virt_quirks.bug >= BUG_RESET;
+    if (!virt_quirks.smi && !virt_quirks.owned && !virt_quirks.throttle && !virt_quirks.nmi &&
+        !resets)
         return;
     now = rdtsc();
+    if (resets && is_due(&v->firmware.reset_at, now, RESET_US))
+        lose_registers(v);
     if (virt_quirks.nmi && is_due(&v->firmware.nmi_at, now, virt_quirks.nmi))
         take_nmi(v);
     if (virt_quirks.smi && is_due(&v->firmware.smi_at, now, virt_quirks.smi))
@@ -107,5 +136,7 @@ uint64_t firmware_next(const struct vcpu *v)
         next = v->firmware.tick_at;
     if (virt_quirks.nmi && v->firmware.nmi_at < next)
         next = v->firmware.nmi_at;
+    if (virt_quirks.bug >= BUG_RESET && v->firmware.reset_at < next)
+        next = v->firmware.reset_at;
     return next;
 }

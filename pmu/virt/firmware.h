@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* What firmware and the host's kernel do to counters. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 struct vcpu;
 
 struct firmware {
-    uint64_t smi_at, owner_at, tick_at, nmi_at; /* by the clock: when each is next due */
-    uint64_t nmi_retired;                       /* instructions at the last NMI */
+    uint64_t smi_at, owner_at, tick_at, nmi_at, reset_at; /* by the clock: when each is next due */
+    uint64_t nmi_retired;                                 /* instructions at the last NMI */
+    bool was_reset;
 };
 
 /* Called after reset: what firmware leaves in the registers. */

@@ -65,7 +65,7 @@ struct counter {
 };
 
 /* Effects that come some instructions after their cause. */
-enum due { DUE_PMI, DUE_AGAIN, DUE_FREEZE, DUES };
+enum due { DUE_PMI, DUE_AGAIN, DUE_FREEZE, DUE_STATUS, DUES };
 
 struct pmu {
     const struct model *model;
@@ -78,6 +78,7 @@ struct pmu {
     bool again;            /* ... and repeats one, by the quirk twice */
     uint64_t due[DUES];    /* instructions until it happens; 0: none is pending */
     uint64_t unordered[2]; /* kernel, user: instructions since the last serializing event */
+    uint64_t late_status;  /* what DUE_STATUS will set */
     uint64_t misc;         /* Intel's MISC_ENABLE: the bits that the guest has changed */
     uint64_t de_cfg;       /* AMD's MSR C001_1029h */
     uint32_t smis;
@@ -138,6 +139,11 @@ void model_small_core(struct model *m);
 /* What RDPMC reads. */
 static inline uint64_t counter_show(struct counter *c) { return c->shown = c->value - c->lack; }
 static inline uint64_t counter_mask(const struct model *m) { return (1ul << m->width) - 1; }
+/* Its bit in the global status, as in global control. */
+static inline uint64_t counter_status(unsigned counter)
+{
+    return counter < FIXED_FIRST ? 1ul << counter : 1ul << (32 + counter - FIXED_FIRST);
+}
 /* Select bits beyond version 1, for select_extra. */
 #define SELECT_EQUAL (1ul << 36)
 #define SELECT_UMASK2 (0xfful << 40)
@@ -170,6 +176,8 @@ enum {
 /* refresh.c */
 /* Sets the derived fields from the event select, whose event number is `number`. */
 void model_refresh(const struct model *m, struct counter *c, uint16_t number, bool enabled);
+/* A write to a counter; bits beyond its width are lost. */
+void model_write_counter(struct pmu *p, struct counter *c, uint64_t value);
 /* A write to DEBUGCTL of a vendor that has the bits `legal`. */
 bool model_write_debugctl(struct pmu *p, uint64_t value, uint64_t legal);
 /* Works out what counts, after a change of the registers. */

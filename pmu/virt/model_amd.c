@@ -117,8 +117,7 @@ static bool amd_write(struct pmu *p, uint32_t msr, uint64_t value)
         c->select = value & (select_legal(p->model) | virt_quirks.sticky);
         return true;
     }
-    c->value = value & counter_mask(p->model);
-    c->late = false;
+    model_write_counter(p, c, value);
     return true;
 }
 
@@ -128,8 +127,8 @@ static void amd_refresh(struct pmu *p)
         uint64_t select = p->counters[n].select;
         bool running = !(p->status & STATUS_FROZEN);
         bool enabled = running && (p->model->version < 2 || p->global_control >> n & 1);
-        model_refresh(p->model, &p->counters[n],
-                      (uint16_t)((select & 0xff) | (select >> 24 & 0xf00)), enabled);
+        uint64_t high = virt_quirks.bug == BUG_EVENT8 ? 0 : select >> 24 & 0xf00;
+        model_refresh(p->model, &p->counters[n], (uint16_t)((select & 0xff) | high), enabled);
     }
 }
 

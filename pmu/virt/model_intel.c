@@ -189,13 +189,11 @@ static bool write_intel_global(struct pmu *p, uint32_t msr, uint64_t value)
     return false; /* GLOBAL_STATUS and GLOBAL_INUSE are read-only */
 }
 
-static bool write_counter(const struct pmu *p, struct counter *c, uint64_t value, bool full)
+static bool write_counter(struct pmu *p, struct counter *c, uint64_t value, bool full)
 {
-    uint64_t mask = counter_mask(p->model);
-    if (full && value & ~mask)
+    if (full && value & ~counter_mask(p->model))
         return false;
-    c->value = value & mask;
-    c->late = false;
+    model_write_counter(p, c, value);
     return true;
 }
 

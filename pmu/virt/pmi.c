@@ -4,6 +4,7 @@
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
 
+#define LATE 60u       /* instructions: with the bug late, from an overflow to its status */
 #define TWICE_AFTER 8u /* instructions: by then the handler of the first PMI runs */
 
 static bool pmi_is_lost(struct vcpu *v)
@@ -39,10 +40,20 @@ static void throttle_counter(struct counter *c)
     c->event = EVENT_NONE;
 }
 
+static void set_status(struct pmu *p, uint64_t bit)
+{
+    if (virt_quirks.bug != BUG_LATE) {
+        p->status |= bit;
+        return;
+    }
+    p->late_status |= bit;
+    p->due[DUE_STATUS] = LATE;
+}
+
 void pmi_overflow(struct vcpu *v, unsigned counter)
 {
     struct counter *c = &v->pmu.counters[counter];
-    v->pmu.status |= counter < FIXED_FIRST ? 1ul << counter : 1ul << (32 + counter - FIXED_FIRST);
+    set_status(&v->pmu, counter_status(counter));
     if (c->pmi && !pmi_is_lost(v))
         pmi_after(&v->pmu, choose_skid(v));
     throttle_counter(c);
@@ -63,6 +74,11 @@ void pmi_now(struct vcpu *v, unsigned dues)
     struct pmu *p = &v->pmu;
     p->pmi |= dues & (1u << DUE_PMI | 1u << DUE_AGAIN);
     p->again |= dues & 1u << DUE_AGAIN;
+    if (dues & 1u << DUE_STATUS) {
+        p->status |= p->late_status;
+        p->late_status = 0;
+        count_refresh(v);
+    }
     if (dues & 1u << DUE_FREEZE) {
         p->model->ops->on_pmi(p);
         count_refresh(v);

@@ -16,7 +16,7 @@ static void flush_line(uint64_t *lines, unsigned count, uint64_t line)
 uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)
 {
     uint32_t effects = i->effects;
-    if (effects & EFFECT(EVENT_CONDITIONAL)) {
+    if (i->branch == BRANCH_JCC) {
         bool taken = v->vmcb.rip != i->next;
         effects |= taken ? EFFECT(EVENT_TAKEN) | EFFECT(EVENT_COND_TAKEN) : EFFECT(EVENT_NOT_TAKEN);
         effects |= predict_wrong(&v->predictor, v->run.rip, taken) ? EFFECT(EVENT_MISPREDICTED) : 0;

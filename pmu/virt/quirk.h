@@ -7,6 +7,25 @@
 
 enum { LVTMASK_NEVER = 1, LVTMASK_ALWAYS = 2 };
 enum { V2BITS_KEEP = 1, V2BITS_FAULT = 2 };
+enum {
+    UNCOUNTED_CPUID = 1,
+    UNCOUNTED_RDMSR,
+    UNCOUNTED_WRMSR,
+    UNCOUNTED_RDPMC,
+    UNCOUNTED_HLT,
+    UNCOUNTED_DR,
+    UNCOUNTED_PAUSE
+};
+enum {
+    BUG_QUIET = 1,
+    BUG_DOWN,
+    BUG_CARRY,
+    BUG_LOCKED,
+    BUG_EVENT8,
+    BUG_LATE,
+    BUG_RESET,
+    BUG_RESETS
+};
 enum { TSC_IGNORES = 1, TSC_FAULTS = 2 };
 
 /* What is off is 0, but for ipc and ref, which are then 1. Const once the guest runs. */

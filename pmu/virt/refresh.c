@@ -44,6 +44,15 @@ void model_refresh(const struct model *m, struct counter *c, uint16_t number, bo
         say_uncounted(number, (uint8_t)(c->select >> 8));
 }
 
+void model_write_counter(struct pmu *p, struct counter *c, uint64_t value)
+{
+    value &= counter_mask(p->model);
+    if (virt_quirks.bug == BUG_DOWN && value < c->value)
+        p->status |= counter_status((unsigned)(c - p->counters));
+    c->value = value;
+    c->late = false;
+}
+
 bool model_write_debugctl(struct pmu *p, uint64_t value, uint64_t legal)
 {
     if (virt_quirks.debugctl)

@@ -37,6 +37,15 @@ static struct table_register kernel_gates;
 extern void lab_on_pmi(void), lab_on_nmi(void), lab_on_step(void), lab_on_page_fault(void);
 _Static_assert(VECTOR_PMI == 0xfe, "lab.asm");
 
+bool lab_has_op(const struct lab_op *op)
+{
+    unsigned need = op->effects >> 48 & 31;
+    if (!need || cpuid(1, 0).ecx >> need & 1)
+        return true;
+    test_note("this processor lacks %s: left out", op->name);
+    return false;
+}
+
 uint64_t lab_before(void) { return 1 + (uint64_t)pmu_here()->measured.enabling.low; }
 
 uint64_t lab_of_exits(const struct lab_work *work, enum lab_kind kind, uint64_t n)

@@ -49,6 +49,23 @@ extern uint32_t lab_write_msr;
 #define LAB_SLED 1000u
 #define LAB_INSIDE_AFTER 11u /* lab_write_inside: instructions after its WRMSR */
 
+/* One of each class of instructions, called with 512 writable bytes. effects: a byte for each kind
+ * of effect, how often (LAB_EFFECT_BRANCHES..); then which bit of ECX of CPUID leaf 1 must be 1 (0:
+ * none), LAB_EXITS, and how many instructions more than the first row's routine it executes. */
+enum { LAB_EFFECT_BRANCHES = 2, LAB_EFFECT_CONDITIONAL, LAB_EFFECT_FAR = 5 };
+#define LAB_EXITS (1ul << 53) /* a hypervisor may intercept it */
+extern const struct lab_op {
+    void (*code)(uint64_t buffer);
+    uint64_t effects;
+    const char *name;
+} lab_ops[], lab_ops_end[];
+/* False after a line: this processor lacks it. */
+bool lab_has_op(const struct lab_op *op);
+static inline uint64_t lab_effect(const struct lab_op *op, unsigned kind)
+{
+    return op->effects >> 8 * kind & 0xff;
+}
+
 /* Instructions counted around the work: WRMSR, as often as it was measured to count, and CALL;
  * three moves. */
 uint64_t lab_before(void);

@@ -82,6 +82,8 @@ VERDICT(too_fast, FAST, PMU_WRONG_RATE, FAKE_INSTRUCTIONS,
         "the counter counts everything twice [C-3.4]")
 VERDICT(overflow_lost, NO_STATUS, PMU_OVERFLOW_LOST, FAKE_ALL,
         "the counter wraps without a status bit [VP-65]")
+VERDICT(overflow_late, LATE_STATUS, PMU_OVERFLOW_LATE, FAKE_ALL,
+        "the status bit comes after the counter has wrapped [VP-65]")
 USED(exits_twice, EXITS_TWICE, PMU_EXITS_MISCOUNTED, false, FAKE_INSTRUCTIONS,
      "exits that add a count: the defect is named, the counter is used [VP-62]")
 USED(exits_lost, EXITS_LOST, PMU_EXITS_MISCOUNTED, false, FAKE_INSTRUCTIONS,

@@ -20,6 +20,7 @@ static struct {
     uint64_t broken; /* counters that have it */
     bool global;     /* there is a global control register */
     uint64_t select[GP_MSRS], value[64], fixed_control, control, status;
+    uint64_t late;    /* of the status, what the next read but one shows */
     uint64_t started; /* counters that have counted before */
     unsigned runs, accesses, fault_at;
 } fake;
@@ -98,6 +99,10 @@ static unsigned fake_rdmsr(uint32_t msr, uint64_t *value)
         *value = fake.fixed_control | (fake.defect == FIRMWARE ? broken_nibbles(1) : 0);
     else
         *value = msr == CONTROL ? fake.control : msr == STATUS ? fake.status : 0;
+    if (msr == STATUS) {
+        fake.status |= fake.late;
+        fake.late = 0;
+    }
     return 0;
 }
 
@@ -154,7 +159,7 @@ static void add_events(unsigned ctr, uint64_t n)
 {
     uint64_t sum = fake.value[ctr] + n;
     if (sum > MASK && !has_defect(NO_STATUS, ctr))
-        fake.status |= PMU_BIT(ctr);
+        *(has_defect(LATE_STATUS, ctr) ? &fake.late : &fake.status) |= PMU_BIT(ctr);
     fake.value[ctr] = has_defect(WIDE, ctr) ? sum : sum & MASK;
 }
 

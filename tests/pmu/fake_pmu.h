@@ -28,6 +28,7 @@ enum defect {
     SLOW,
     FAST,
     NO_STATUS,
+    LATE_STATUS,
     EXITS_TWICE,
     EXITS_LOST,
     JITTER,

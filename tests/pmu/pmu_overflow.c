@@ -6,6 +6,7 @@
 #include "tests/harness/measured.h"
 
 #define ITERATIONS 100u
+#define LATE_READS 1000u
 
 static uint64_t expected_value(void)
 {
@@ -53,6 +54,26 @@ LAB_EACH(pmu_wraps, each_counting_instructions,
     }
 }
 
+/* A carry out of a bit below the top is no overflow: some hypervisors take bit 31's for one. */
+LAB_EACH(pmu_carries, each_counting_instructions,
+         "carries from bit to bit without status and interrupt [VP-38 VP-65]")
+{
+    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
+        SKIP("the processor does not count the event there");
+    lab_catch();
+    for (unsigned bit = 8; 1ul << bit <= pmu_max_period(pmu_here(), ctr); bit++) {
+        uint64_t start = (1ul << bit) - 5;
+        LAB_CHECK_COUNT(lab_count(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT), start, lab_loop,
+                                  ITERATIONS) -
+                            start,
+                        expected_value());
+        CHECK_EQ(pmu_take_overflow(), 0);
+    }
+    lab_loop(lab_late(1));
+    CHECK_EQ(lab_caught.pmis, 0);
+    lab_release();
+}
+
 /* With INT clear the status bit is set, and no interrupt comes, as neither vector. */
 LAB_EACH(pmu_quiet, each_counter, "INT clear: status bit, no interrupt [VP-65 VP-67 VP-72]")
 {
@@ -74,6 +95,15 @@ LAB_EACH(pmu_quiet, each_counter, "INT clear: status bit, no interrupt [VP-65 VP
     lab_release();
 }
 
+static void tell_late(uint64_t bit)
+{
+    for (unsigned reads = 2; reads < LATE_READS; reads++)
+        if (overflow_status() & bit) {
+            test_note("the status comes late: read %u has it", reads);
+            return;
+        }
+}
+
 /* The status bit stays through stop, clear and reads until it is written, and only its own write
  * clears it. */
 LAB_EACH(pmu_sticky, each_counter,
@@ -83,7 +113,8 @@ LAB_EACH(pmu_sticky, each_counter,
         SKIP("no global status");
     SKIP_WITHOUT_EVENT(ctr);
     lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10), lab_loop, ITERATIONS);
-    CHECK_EQ(overflow_status(), PMU_BIT(ctr));
+    if (!CHECK_EQ(overflow_status(), PMU_BIT(ctr)))
+        tell_late(PMU_BIT(ctr));
     CHECK_EQ(overflow_status(), PMU_BIT(ctr));
     lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 0);
     CHECK_EQ(overflow_status(), PMU_BIT(ctr));

@@ -5,6 +5,7 @@
 #include "tests/harness/rules.h"
 #include "tests/harness/vpmu.h"
 
+#define NO_EVENT 0xf000000c0u
 #define ODD_ONES 0x5555555555555555u
 
 /* What the select register keeps: on Intel all but ANY and 63:32; AMD has 35:32 as bits of the
@@ -41,6 +42,8 @@ LAB_EACH(pmu_select, each_counter, "every legal bit of the control reads back [V
     CHECK_EQ(lab_rdmsr(msr), legal);
     lab_wrmsr(msr, 0);
     CHECK_EQ(lab_rdmsr(msr), 0);
+    if (pmu_here()->code_max > 0xff) /* an event that is none, whose low eight bits are one */
+        CHECK_EQ(lab_count(ctr, NO_EVENT | PMU_KERNEL, 0, lab_loop, 100), 0);
 }
 
 static void refuses(uint32_t msr, uint64_t value, uint64_t old)
@@ -128,8 +131,11 @@ static bool has_old_register(unsigned ctr)
     return lab_is_intel() && !lab_is_fixed(ctr) && !rdmsr_fault(OLD_COUNTER + ctr, &value);
 }
 
+/* No write is an overflow, whatever was there before. */
 static void reads_everywhere(unsigned ctr, uint64_t wanted)
 {
+    if (pmu_here()->msr.global_status)
+        CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status) & PMU_BIT(ctr), 0);
     if (has_old_register(ctr))
         CHECK_EQ(lab_rdmsr(OLD_COUNTER + ctr), wanted);
     CHECK_EQ(lab_rdmsr(pmu_counter_msr(pmu_here(), ctr)), wanted);

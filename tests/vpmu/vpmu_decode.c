@@ -6,18 +6,18 @@
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 
-enum kind {
-    LOADS,
-    STORES,
-    BRANCHES,
-    CONDITIONAL,
-    TAKEN,
-    FAR,
-    MISPREDICTED,
-    REFERENCES,
-    MISSES,
-    SLOTS,
-    KINDS
+enum kind { /* as in struct lab_op */
+            LOADS,
+            STORES,
+            BRANCHES,
+            CONDITIONAL,
+            TAKEN,
+            FAR,
+            MISPREDICTED,
+            REFERENCES,
+            MISSES,
+            SLOTS,
+            KINDS
 };
 #define CODE(number, mask) ((mask) << 8 | (number))
 #define UMASK2(mask) ((uint64_t)(mask) << 40)
@@ -52,13 +52,6 @@ static const struct events {
 #define INVERT (1u << 23)
 #define EDGE (1u << 18)
 #define THRESHOLD(n) ((uint64_t)(n) << 24)
-
-extern const struct vpmu_op {
-    void (*code)(uint64_t buffer);
-    uint64_t effects; /* a byte for each kind; above, which bit of ECX of CPUID leaf 1 must be 1, 0:
-                         none */
-    const char *name;
-} vpmu_ops[], vpmu_ops_end[];
 
 static uint8_t buffer[512] __attribute__((aligned(64)));
 static void (*body)(const struct events *events);
@@ -105,25 +98,16 @@ static uint64_t count_decoded(uint64_t code, uint64_t bits, void (*work)(uint64_
 #define SKIP_IF_ENTRIES_COUNT()                                                                    \
     SKIP_IF(vpmu_quirk("vmrun"), "entries into the guest count as branches")
 
-static bool has_kind(const struct vpmu_op *op)
-{
-    unsigned need = op->effects >> 48 & 31;
-    return !need || (cpuid(1, 0).ecx >> need & 1);
-}
-
 static void each_instruction(const struct events *events)
 {
     SKIP_IF_ENTRIES_COUNT();
     uint64_t at = (uint64_t)buffer, failed = 0;
-    for (const struct vpmu_op *op = vpmu_ops; op < vpmu_ops_end; op++)
-        if (!has_kind(op))
-            print("# this processor lacks %s: left out\n", op->name);
     for (unsigned kind = LOADS; kind <= FAR; kind++) {
         if (!events->code[kind])
             continue;
-        uint64_t none = count_decoded(events->code[kind], 0, vpmu_ops->code, at);
-        for (const struct vpmu_op *op = vpmu_ops; op < vpmu_ops_end; op++) {
-            if (!has_kind(op))
+        uint64_t none = count_decoded(events->code[kind], 0, lab_ops->code, at);
+        for (const struct lab_op *op = lab_ops; op < lab_ops_end; op++) {
+            if (!lab_has_op(op))
                 continue;
             uint64_t found = count_decoded(events->code[kind], 0, op->code, at) - none,
                      wanted = op->effects >> 8 * kind & 0xff;

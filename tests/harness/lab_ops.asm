@@ -1,9 +1,8 @@
 ; SPDX-License-Identifier: MIT
-; One routine for each instruction that the virtual PMU's decoder has to class, with what it does.
-; Called with RDI pointing at 512 writable bytes; it starts with RSI = RDI, RCX = 2, RAX = 0,
-; ZF = 1, CF = 0.
-; struct vpmu_op { void (*code)(uint64_t); uint64_t effects; const char *name; }: vpmu_ops,
-; vpmu_ops_end
+; One routine for each class of instructions, with what it does: those that a decoder has to tell
+; apart, and those that a hypervisor may intercept. Called with RDI pointing at 512 writable bytes;
+; it starts with RSI = RDI, RCX = 2, RAX = 0, ZF = 1, CF = 0. struct lab_op (lab.h): lab_ops,
+; lab_ops_end
 
 %define LD (1 << 0)
 %define ST (1 << 8)
@@ -12,6 +11,9 @@
 %define TK (1 << 32)
 %define FA (1 << 40)
 %define NEED(bit) ((bit) << 48)         ; this bit of ECX of CPUID leaf 1 (bit 0 is not used so)
+%define EXITS (1 << 53)                 ; a hypervisor may intercept it
+%define MORE(n) (((n) & 0xff) << 56)    ; instructions beside those that the first row has
+%define OVER MORE(-1)                   ; it jumps over the NOP
 %define RW (LD + ST)
 %define JUMP (BR + TK)
 %define CC (BR + CO)
@@ -38,10 +40,19 @@ align 16
     ret
 %endmacro
 
+%macro two 3                            ; effects, two instructions
+    %defstr text %3
+    entry %1 + MORE(1), text
+    %2
+    %3
+    nop
+    ret
+%endmacro
+
 section .rodata
 align 8
-global vpmu_ops
-vpmu_ops:
+global lab_ops
+lab_ops:
     op 0, nop
     op 0, nop dword [rdi]
     op 0, lea rax, [rdi + rax * 4 + 8]
@@ -56,8 +67,8 @@ vpmu_ops:
     op LD, db 0x26, 0x2e, 0x36, 0x3e, 0x48, 0x8b, 0x07 ; segments that are none: mov rax, [rdi]
     op LD, mov al, [rdi + 1]
     op LD, mov r8, [rdi + rcx * 8 + 16]
-    op LD, mov r9, [rel vpmu_cell]
-    op LD, mov rax, [abs qword vpmu_cell]
+    op LD, mov r9, [rel lab_op_cell]
+    op LD, mov rax, [abs qword lab_op_cell]
     op LD, movzx eax, byte [rdi + 200]
     op LD, movsxd rax, dword [rdi]
     op LD, add rax, [rdi]
@@ -83,7 +94,7 @@ vpmu_ops:
     op ST, mov [rdi], rax
     op ST, mov byte [rdi + 9], 4
     op ST, mov qword [rdi], 4
-    op ST, mov [abs qword vpmu_cell], rax
+    op ST, mov [abs qword lab_op_cell], rax
     op ST, sete [rdi]
     op ST, stosd
     op ST, movups [rdi], xmm0
@@ -109,21 +120,46 @@ vpmu_ops:
     op RW, bts dword [rdi], 3
     op RW, movsb
     op RW, movsq
-    op JUMP, jmp short $ + 3
-    op JUMP, jmp near $ + 6
-    op CC + TK, jz short $ + 3
-    op CC + TK, jz near $ + 7
+    op JUMP + OVER, jmp short $ + 3
+    op JUMP + OVER, jmp near $ + 6
+    op CC + TK + OVER, jz short $ + 3
+    op CC + TK + OVER, jz near $ + 7
     op CC, jnz short $ + 3
     op CC, jnz near $ + 7
-    op CC + TK, loop $ + 3
-    op CC + TK, loope $ + 3
+    op CC + TK + OVER, loop $ + 3
+    op CC + TK + OVER, loope $ + 3
     op CC, loopne $ + 3
-    op CC + TK, loop $ + 4, ecx
+    op CC + TK + OVER, loop $ + 4, ecx
     op CC, jrcxz $ + 3
     op CC, jecxz $ + 4
-    op 2 * JUMP + RW, call vpmu_return
+    op 2 * JUMP + RW + MORE(1), call lab_op_return
 
-    entry 0, "xor ecx, ecx; cpuid"
+    op EXITS, rdtsc
+    op EXITS, pause
+    op EXITS, clts
+    op EXITS, invlpg [rdi]
+    op EXITS, in al, 0x80               ; of POST codes
+    op EXITS, out 0x80, al
+    two EXITS, {mov rax, cr0}, {mov cr0, rax}
+    two EXITS, {mov rax, cr3}, {mov cr3, rax}
+    two EXITS, {mov rax, cr4}, {mov cr4, rax}
+    two EXITS, {mov rax, cr8}, {mov cr8, rax}
+    two EXITS, {mov rax, dr7}, {mov dr7, rax}
+    two EXITS + LD + ST, {sgdt [rdi]}, {lgdt [rdi]}
+    two EXITS + LD + ST, {sidt [rdi]}, {lidt [rdi]}
+    two EXITS, {sldt ax}, {lldt ax}
+    two EXITS, {smsw ax}, {lmsw ax}
+    two EXITS, {xor ecx, ecx}, rdpmc
+    two EXITS + NEED(27), {xor ecx, ecx}, xgetbv
+    two EXITS, {mov ecx, 0x1b}, rdmsr   ; of the local APIC's base
+
+    entry MORE(2) + EXITS, "wrmsr"
+    mov ecx, 0xc0000080                 ; EFER
+    rdmsr
+    wrmsr
+    nop
+    ret
+    entry MORE(2) + EXITS, "xor ecx, ecx; cpuid"
     mov r8, rbx
     xor ecx, ecx
     cpuid
@@ -134,16 +170,16 @@ vpmu_ops:
     popfq
     ret
     entry JUMP, "jmp rax"
-    lea rax, [rel vpmu_to]
+    lea rax, [rel lab_op_to]
     jmp rax
-    entry 2 * JUMP + RW, "call rax"
-    lea rax, [rel vpmu_return]
+    entry 2 * JUMP + RW + MORE(1), "call rax"
+    lea rax, [rel lab_op_return]
     call rax
     ret
-    entry JUMP + LD, "jmp [rel]"
-    jmp [rel vpmu_pointer]
+    entry JUMP + LD + OVER, "jmp [rel]"
+    jmp [rel lab_op_pointer]
     entry 2 * JUMP + RW + LD, "call [rel]"
-    call [rel vpmu_pointer]
+    call [rel lab_op_pointer]
     ret
     entry RW + LD, "push [rdi]; pop rax"
     push qword [rdi]
@@ -153,18 +189,18 @@ vpmu_ops:
     push rax
     pop qword [rdi]
     ret
-    entry RW, "push rbp; leave"
+    entry RW + MORE(1), "push rbp; leave"
     push rbp
     mov rbp, rsp
     leave
     ret
-    entry 2 * ST + BR + FA + LD, "retfq"
+    entry 2 * ST + BR + FA + LD + MORE(3), "retfq"
     mov eax, cs
     push rax
-    lea rax, [rel vpmu_to]
+    lea rax, [rel lab_op_to]
     push rax
     retfq
-    entry 5 * ST + BR + FA + LD, "iretq"
+    entry 5 * ST + BR + FA + LD + MORE(8), "iretq"
     mov rdx, rsp
     mov eax, ss
     push rax
@@ -172,20 +208,20 @@ vpmu_ops:
     pushfq
     mov eax, cs
     push rax
-    lea rax, [rel vpmu_to]
+    lea rax, [rel lab_op_to]
     push rax
     iretq
 section .rodata
-global vpmu_ops_end
-vpmu_ops_end:
-vpmu_pointer: dq vpmu_return
+global lab_ops_end
+lab_ops_end:
+lab_op_pointer: dq lab_op_return
 mxcsr: dd 0x1f80
 
 section .text
-vpmu_to:
-vpmu_return:
+lab_op_to:
+lab_op_return:
     ret
 section .bss
-global vpmu_cell
+global lab_op_cell
 align 8
-vpmu_cell: resq 1
+lab_op_cell: resq 1
