@@ -105,6 +105,8 @@ void hal_counters_release_all(void); /* how many: hal_counters_owned */
 uint64_t hal_counters(void);                 /* those that work */
 uint64_t hal_counter_bit(uint64_t selector); /* 0: the selector names none */
 uint64_t hal_counters_running(void);
+/* Whether the lowest of them still has its select: what resets one counter resets all. */
+bool hal_counters_kept(uint64_t counters);
 /* Whether a single write starts or stops any number of counters. */
 bool hal_counters_stop_at_once(void);
 /* Starts and stops `counters` so that exactly `run` of them run. Writes no register if that is so

@@ -291,6 +291,9 @@ uint64_t pmu_selected(unsigned ctr);
 uint64_t pmu_running(void);
 /* Those of them whose select or enable bit somebody else has changed. Not while paused. */
 uint64_t pmu_rewritten(void);
+/* Whether the counter's select is still what pmu_program wrote, if it did; a guest that is restored
+ * may have lost all registers. Paused or not. */
+bool pmu_kept(unsigned ctr);
 
 /* --- For the interrupt. Inline, because every sample executes them. --- */
 

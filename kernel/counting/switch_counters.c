@@ -14,6 +14,7 @@ struct counter_element counter_config[MAX_HW_COUNTERS];
 ULONG counter_config_count;
 bool counter_config_uneven;
 uint32_t counter_config_generation;
+enum counters_lost counter_config_lost;
 uint64_t thread_profiling_pce = CR4_PCE;
 
 bool isolate_on; /* written once, at boot */

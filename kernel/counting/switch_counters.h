@@ -22,6 +22,10 @@ extern bool counter_config_uneven;
 uint64_t counter_config_mask(unsigned element);
 /* Atomic. It changes when the configuration is changed, or is emptied while it has users. */
 extern uint32_t counter_config_generation;
+/* Somebody reset the counters, such as a host that restored this guest: nobody profiles with them
+ * until they are configured anew. Atomic. */
+enum counters_lost { COUNTERS_KEPT, COUNTERS_LOST, COUNTERS_LOST_SAID };
+extern enum counters_lost counter_config_lost;
 /* For the reader in ring 3 (ntdll_profiling.c): bits 7:0 how many bits counters lack to 64 on this
  * CPU; bits 15:8 the same of fixed ones, if they differ; and THREAD_PROFILING_NO_RDPMC. */
 ULONG thread_profiling_unused_bits(void);

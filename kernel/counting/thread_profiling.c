@@ -11,6 +11,7 @@
  * thread itself changes its profiling (profiling_enable.c) and, at IPI_LEVEL on the CPU where it
  * runs, thread_profiling_refresh. */
 #include "hal/measure_traps.h"
+#include "hal/owners.h"
 #include "kernel/counting/thread_profiling.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
@@ -43,19 +44,6 @@ static inline uint64_t now(const struct reading *readings, size_t offset)
     return rdpmc(((const struct reading *)((const char *)readings + offset))->selector);
 }
 
-/* Any elements, each counter read once. */
-static void sample_any(struct thread_profiling *out, struct thread_profiling *in)
-{
-    uint64_t ends = out ? out->active : 0, begins = in ? in->active : 0;
-    for_each_bit(i, ends | begins) {
-        uint64_t value = rdpmc(counter_config[i].selector);
-        if (ends >> i & 1)
-            end(out->readings, i * sizeof(struct reading), value, counter_config_mask(i));
-        if (begins >> i & 1)
-            begin_reading(in->readings, in->block, i * sizeof(struct reading), value);
-    }
-}
-
 static inline bool stale(const struct thread_profiling *p)
 {
     return p->generation != __atomic_load_n(&counter_config_generation, __ATOMIC_ACQUIRE);
@@ -72,6 +60,55 @@ static void drop_stale(struct thread_profiling *p)
     p->plain = 0;
     p->counters = 0;
     p->block->HwCountersCount = 0;
+    p->block->CycleTime.Index &= (1u << THREAD_PROFILING_USUAL_SHIFT) - 1;
+    p->lost = __atomic_load_n(&counter_config_lost, __ATOMIC_ACQUIRE) != COUNTERS_KEPT;
+    if (p->lost) /* its readings are the service's, which refuses them */
+        p->block->CycleTime.Index |= THREAD_PROFILING_NO_RDPMC;
+}
+
+bool thread_profiling_check(struct thread_profiling *p)
+{
+    if (p->active && !hal_counters_kept(p->counters)) {
+        __atomic_store_n(&counter_config_lost, COUNTERS_LOST, __ATOMIC_RELEASE);
+        __atomic_fetch_add(&counter_config_generation, 1, __ATOMIC_RELEASE);
+        drop_stale(p);
+        p->block->UpdateCount++;
+    }
+    return !p->lost;
+}
+
+/* Whether the first counter went back: it wrapped, or somebody has reset all. */
+static inline bool went_back(uint64_t value)
+{
+    if (value < CPU_FIELD(counter_seen))
+        return true;
+    CPU_SET_FIELD(counter_seen, value);
+    return false;
+}
+
+/* False: the counters were reset, and neither is sampled any more. */
+static bool check_both(struct thread_profiling *out, struct thread_profiling *in)
+{
+    bool kept = !out || thread_profiling_check(out);
+    return (!in || thread_profiling_check(in)) && kept;
+}
+
+/* Any elements, each counter read once. */
+static void sample_any(struct thread_profiling *out, struct thread_profiling *in)
+{
+    uint64_t ends = out ? out->active : 0, begins = in ? in->active : 0;
+    for_each_bit(i, ends | begins) {
+        uint64_t value = rdpmc(counter_config[i].selector);
+        if (i == 0 && went_back(value)) {
+            CPU_SET_FIELD(counter_seen, value);
+            if (!check_both(out, in))
+                return;
+        }
+        if (ends >> i & 1)
+            end(out->readings, i * sizeof(struct reading), value, counter_config_mask(i));
+        if (begins >> i & 1)
+            begin_reading(in->readings, in->block, i * sizeof(struct reading), value);
+    }
 }
 
 /* Ring 3 may read counters only while a thread runs that enabled them, or never (`rdpmc=off`). */
@@ -86,7 +123,7 @@ __attribute__((noinline)) void thread_profiling_sample(struct thread_profiling *
 {
     if (in)
         drop_stale(in);
-    if (in && counter_config_uneven)
+    if (in && counter_config_uneven && !in->lost)
         in->block->CycleTime.Index = thread_profiling_unused_bits();
     if (isolate_on)
         isolate_switch(out, in);
@@ -103,9 +140,14 @@ static inline void sample_end(struct thread_profiling *p)
     size_t o = 0, last = p->plain, mask = p->value_mask;
     if (!last)
         return thread_profiling_sample(p, NULL);
-    do
-        end(p->readings, o, now(p->readings, o), mask);
-    while ((o += sizeof(struct reading)) != last);
+    uint64_t value = now(p->readings, o);
+    if (went_back(value))
+        return thread_profiling_sample(p, NULL);
+    for (;; value = now(p->readings, o)) {
+        end(p->readings, o, value, mask);
+        if ((o += sizeof(struct reading)) == last)
+            break;
+    }
     allow_rdpmc(false);
 }
 
@@ -115,9 +157,14 @@ static inline void sample_begin(struct thread_profiling *p)
     if (!last || stale(p))
         return thread_profiling_sample(NULL, p);
     block_at_4 *block = p->block;
-    do
-        begin_reading(p->readings, block, o, now(p->readings, o));
-    while ((o += sizeof(struct reading)) != last);
+    uint64_t value = now(p->readings, o);
+    if (went_back(value))
+        return thread_profiling_sample(NULL, p);
+    for (;; value = now(p->readings, o)) {
+        begin_reading(p->readings, block, o, value);
+        if ((o += sizeof(struct reading)) == last)
+            break;
+    }
     allow_rdpmc(true);
 }
 
@@ -127,11 +174,15 @@ static inline void sample_both(struct thread_profiling *out, struct thread_profi
     if (!last || last != in->plain || stale(in))
         return thread_profiling_sample(out, in);
     block_at_4 *block = in->block;
-    do {
-        uint64_t value = now(out->readings, o);
+    uint64_t value = now(out->readings, o);
+    if (went_back(value))
+        return thread_profiling_sample(out, in);
+    for (;; value = now(out->readings, o)) {
         end(out->readings, o, value, mask);
         begin_reading(in->readings, block, o, value);
-    } while ((o += sizeof(struct reading)) != last);
+        if ((o += sizeof(struct reading)) == last)
+            break;
+    }
 }
 
 static inline void leave(struct thread_profiling *p, uint64_t tsc, KWAIT_REASON reason)
@@ -183,12 +234,14 @@ void thread_profiling_begin(struct thread_profiling *p, unsigned cpu)
     lfence();
     arrive(p, cpu, rdtsc());
     thread_profiling_sample(NULL, p);
+    thread_profiling_check(p);
 }
 
 void thread_profiling_exclude(struct thread_profiling *p, uint64_t ticks)
 {
     p->cycle_start += ticks;
     p->block->CycleTime.Start = p->cycle_start;
+    thread_profiling_check(p);
 }
 
 /* The counter may contain what the trap adds already, or only when ring 3 continues. The

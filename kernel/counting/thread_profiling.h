@@ -27,6 +27,7 @@ struct thread_profiling {
     uint64_t active;     /* of these, configured: the elements that are sampled */
     /* Bytes of the readings if `active` is the first n, each counter by `value_mask`; else 0. */
     size_t plain;
+    bool lost; /* its counters were reset: no count of it is right */
     unsigned slot;
     uint64_t value_mask;   /* a counter's bits */
     uint64_t user_address; /* what ring 3 calls the block: the handle */
@@ -45,6 +46,9 @@ bool thread_profiling_policy(const char *name);
  * that one is not profiled; not both. */
 void thread_profiling_switch(struct thread_profiling *out, struct thread_profiling *in,
                              unsigned cpu, KWAIT_REASON reason);
+/* At IPI_LEVEL on the thread's CPU: looks whether its counters were reset, which ends their
+ * sampling. False: they were. */
+bool thread_profiling_check(struct thread_profiling *p);
 /* Called by trap.c: an interrupt took that many time stamp ticks of the current thread.
  * UpdateCount stays, because counters have not changed: who reads its counters need not begin
  * again. */

@@ -11,6 +11,8 @@
 
 /* NT: ours, in CycleTime.Index: ring 3 has no RDPMC, the reader calls NtReadThreadProfilingData. */
 #define THREAD_PROFILING_NO_RDPMC 0x10000
+/* Bits 31:24: n where the elements are the first n, all configured and as wide; else 0. */
+#define THREAD_PROFILING_USUAL_SHIFT 24
 
 typedef struct _COUNTER_READING {
     HARDWARE_COUNTER_TYPE Type;

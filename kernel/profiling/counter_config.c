@@ -79,6 +79,7 @@ NTSTATUS counter_config_set(const struct process *owner, PHARDWARE_COUNTER array
         counter_config_count = count;
         counter_config_uneven = uneven;
         owner_process = owner;
+        __atomic_store_n(&counter_config_lost, COUNTERS_KEPT, __ATOMIC_RELEASE);
         __atomic_fetch_add(&counter_config_generation, 1, __ATOMIC_RELEASE);
     } else {
         status = STATUS_WMI_ALREADY_ENABLED;

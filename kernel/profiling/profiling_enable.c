@@ -75,6 +75,15 @@ static bool pin_block(struct thread_profiling *p, const uint64_t *pml4)
     return true;
 }
 
+/* How ring 3 reads them. */
+static ULONG describe_elements(const struct thread_profiling *p)
+{
+    ULONG bits = thread_profiling_unused_bits();
+    bool usual = bits <= 0xff && p->active == p->mask && !(p->mask & (p->mask + 1)) &&
+                 !counter_config_uneven;
+    return usual ? bits | bit_count(p->mask) << THREAD_PROFILING_USUAL_SHIFT : bits;
+}
+
 static void write_block(const struct thread_profiling *p, ULONG configured)
 {
     block_at_4 *block = p->block;
@@ -82,7 +91,7 @@ static void write_block(const struct thread_profiling *p, ULONG configured)
     block->ContextSwitches = 0;
     block->WaitReasonBitMap = 0;
     block->HwCountersCount = configured;
-    block->CycleTime = (COUNTER_READING){ .Index = thread_profiling_unused_bits() };
+    block->CycleTime = (COUNTER_READING){ .Index = describe_elements(p) };
     for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
         block->HwCounters[i] = (COUNTER_READING){ PMCCounter, 0, 0, 0 };
     for_each_bit(e, p->active) {

@@ -24,7 +24,7 @@ enum {
     BUG_EVENT8,
     BUG_LATE,
     BUG_RESET,
-    BUG_RESETS
+    BUG_LOSING
 };
 enum { TSC_IGNORES = 1, TSC_FAULTS = 2 };
 

@@ -122,3 +122,17 @@ void counting_stop(void)
 }
 
 void counting_forget(void) { owner = NULL; }
+
+void counting_lose(void *unused)
+{
+    (void)unused;
+    const struct pmu_kind *pmu = pmu_here();
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    if (pmu->msr.global_control)
+        wrmsr(pmu->msr.global_control, 0);
+    for_each_bit(ctr, pmu->counters) {
+        wrmsr(pmu_select_msr(pmu, (unsigned)ctr), 0);
+        wrmsr(pmu_write_msr(pmu, (unsigned)ctr), 0);
+    }
+    irql_lower(old);
+}

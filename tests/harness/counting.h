@@ -15,6 +15,8 @@ bool counting_start(enum pmu_event event, uint32_t flags, unsigned *ctr);
  * counting_possible says so beforehand. */
 bool counting_start_many(const enum pmu_event *events, unsigned n, uint32_t flags, unsigned *ctrs);
 bool counting_possible(const enum pmu_event *events, unsigned n);
+/* Writes 0 to every register of the PMU of this CPU, as if a host had lost them. */
+void counting_lose(void *unused);
 /* Empties the configuration and gives the counters back, which stops them. */
 void counting_stop(void);
 /* After a test that was ended: whatever it had is free again. */

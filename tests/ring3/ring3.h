@@ -30,6 +30,8 @@ void user_rdpmc_disabled(uint64_t selector); /* after enable and disable: does n
 /* user_handle: the last of n new handles; sleeps until terminated. */
 void user_own_handle(uint64_t n);
 void user_foreign_handle(uint64_t handle); /* another process's handle is none here */
+/* Reads until the counters are lost, at once or after naps of a tick: no wrong number before. */
+void user_lose(uint64_t naps);
 void user_try_enable(uint64_t wanted);     /* the status of an enable */
 void user_speed_loop(uint64_t iterations); /* two instructions each, and nothing else */
 void user_speed_string(uint64_t pages);    /* one string instruction over as many new pages */

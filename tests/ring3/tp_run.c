@@ -35,6 +35,35 @@ static uint64_t cycles(HANDLE profile)
 
 static void set_state(uint64_t state) { __atomic_store_n(&user_state, state, __ATOMIC_RELEASE); }
 
+static void check_lost(HANDLE profile)
+{
+    PERFORMANCE_DATA data;
+    ring3_data(&data);
+    CHECK_EQ(ReadThreadProfilingData(profile, BOTH, &data), ERROR_CRC);
+    CHECK_STATUS(RtlReadThreadProfilingData(profile, BOTH, &data), STATUS_DATA_ERROR);
+}
+
+void user_lose(uint64_t naps)
+{
+    HANDLE profile = enable_profiling(1);
+    PERFORMANCE_DATA data;
+    uint64_t last = first_element(profile), start = GetTickCount64();
+    for (set_state(1); GetTickCount64() - start < 1000; last = data.HwCounters[0].Value) {
+        if (naps)
+            Sleep(1);
+        ring3_data(&data);
+        if (ReadThreadProfilingData(profile, BOTH, &data) != ERROR_SUCCESS)
+            break;
+        CHECK(data.HwCounters[0].Value > last);
+        CHECK(data.HwCounters[0].Value - last < UINT64_C(1) << 32);
+    }
+    check_lost(profile);
+    ring3_disable(profile);
+    profile = enable_profiling(1); /* nobody has configured them anew */
+    check_lost(profile);
+    ring3_disable(profile);
+}
+
 /* Twice: what the first enable counted must not be in the second one's counts. */
 void user_measure(uint64_t mask)
 {

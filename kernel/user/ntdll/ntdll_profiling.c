@@ -114,48 +114,61 @@ static inline uint64_t read_counter(ULONG selector)
 /* The mask of a counter's bits: a wrap must not show. NT: CycleTime.Index, which Windows does not
  * use, holds how many bits they lack to 64: in bits 7:0 for all counters, or, if bits 15:8 are not
  * 0, in 7:0 for general-purpose and in 15:8 for fixed counters; above them
- * THREAD_PROFILING_NO_RDPMC. */
+ * THREAD_PROFILING_NO_RDPMC, and the number of elements where they are the usual case. */
 static inline uint64_t mask_of(ULONG lack, bool fixed)
 {
     return ~UINT64_C(0) >> (lack >> (fixed && lack > 0xff ? 8 : 0) & 63);
 }
 
-static inline uint64_t count_of_counter(const COUNTER_READING *c, uint64_t mask)
+static inline uint64_t count_since(const COUNTER_READING *c, uint64_t mask)
 {
-    return c->Total + ((read_counter(c->Index) - c->Start) & mask);
+    return (read_counter(c->Index) - c->Start) & mask;
 }
 
-static void read_block_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
+/* A count since the last switch with the uppermost bit of its counter: who has run for hours, or
+ * whose counter went back, because somebody has reset it. The service knows which. */
+static inline bool is_odd(uint64_t since, uint64_t mask) { return 2 * since > mask; }
+
+/* False: a count is odd. */
+static bool read_block_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
 {
+    bool odd = false;
     ULONG filled = 0, configured = block->HwCountersCount, lack = block->CycleTime.Index;
     for (uint64_t left = block->HardwareCounters & ALL_ELEMENTS; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzl(left);
         const COUNTER_READING *c = &block->HwCounters[i];
         uint64_t value = 0;
         if (i < configured) {
-            value = count_of_counter(c, mask_of(lack, c->Index & RDPMC_FIXED));
+            uint64_t mask = mask_of(lack, c->Index & RDPMC_FIXED);
+            uint64_t since = count_since(c, mask);
+            value = c->Total + since;
+            odd |= is_odd(since, mask);
             filled++;
         }
         data->HwCounters[i] = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, value };
     }
     data->HwCountersCount = (BYTE)filled;
+    return !odd;
 }
 
-/* Reads the counters in the usual case: the first elements, all configured, one mask. Unrolled: no
- * register points to an element, so fewer are saved. False: it is another case. */
-static inline bool read_plain(const THREAD_PERFORMANCE_DATA *block, PPERFORMANCE_DATA data)
+/* Reads the counters in the usual case, as the kernel says: the first n elements, all configured,
+ * as wide. Unrolled: no register points to an element, so fewer are saved. Who resets one counter
+ * resets the first. False: it is another case. */
+static inline bool read_plain(const THREAD_PERFORMANCE_DATA *block, PPERFORMANCE_DATA data,
+                              bool *odd)
 {
-    ULONG elements = block->HardwareCounters & ALL_ELEMENTS, lack = block->CycleTime.Index;
-    ULONG n = (ULONG)__builtin_ctz(elements + 1);
-    if (elements & (elements + 1) || n - 1 >= block->HwCountersCount ||
-        lack > 0xff) /* 0 is none, too */
+    ULONG index = block->CycleTime.Index, n = index >> THREAD_PROFILING_USUAL_SHIFT;
+    if (!n)
         return false;
+    uint64_t mask = ~UINT64_C(0) >> (index & 63);
     data->HwCountersCount = (BYTE)n;
-    uint64_t mask = ~UINT64_C(0) >> (lack & 63);
 #pragma GCC unroll 16
     for (unsigned i = 0; i < MAX_HW_COUNTERS; i++) {
+        uint64_t since = count_since(&block->HwCounters[i], mask);
         data->HwCounters[i] =
-            (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of_counter(&block->HwCounters[i], mask) };
+            (HARDWARE_COUNTER_DATA){ PMCCounter, 0, block->HwCounters[i].Total + since };
+        if (i == 0)
+            *odd = is_odd(since, mask);
         if (n == i + 1)
             break;
     }
@@ -189,7 +202,14 @@ static inline void undo_attempt(PTHREAD_PERFORMANCE_DATA block, ULONG flags, PPE
     data->RetryCount++;
 }
 
-/* The general case: any elements, or no RDPMC in ring 3. */
+static __attribute__((noinline)) NTSTATUS ask_service(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
+                                                      PPERFORMANCE_DATA data)
+{
+    undo_attempt(block, flags, data);
+    return NtReadThreadProfilingData(block, flags, data);
+}
+
+/* The general case: any elements of any width, no RDPMC in ring 3, or an odd count. */
 static __attribute__((noinline)) NTSTATUS read_general(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
                                                        PPERFORMANCE_DATA data)
 {
@@ -197,7 +217,20 @@ static __attribute__((noinline)) NTSTATUS read_general(PTHREAD_PERFORMANCE_DATA 
         return NtReadThreadProfilingData(block, flags, data);
     for (;; undo_attempt(block, flags, data)) {
         uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
-        read_block_counters(block, data);
+        bool odd = !read_block_counters(block, data);
+        if (finish_attempt(block, flags, data, update))
+            return odd ? ask_service(block, flags, data) : STATUS_SUCCESS;
+    }
+}
+
+static __attribute__((noinline)) NTSTATUS read_no_counters(PTHREAD_PERFORMANCE_DATA block,
+                                                           ULONG flags, PPERFORMANCE_DATA data)
+{
+    if (flags & ~READ_THREAD_PROFILING_FLAG_DISPATCHING)
+        return STATUS_INVALID_PARAMETER_2;
+    data->RetryCount = data->Reserved = 0;
+    for (;; undo_attempt(block, flags, data)) {
+        uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
         if (finish_attempt(block, flags, data, update))
             return STATUS_SUCCESS;
     }
@@ -212,11 +245,12 @@ static __attribute__((noinline)) NTSTATUS read_usual(PTHREAD_PERFORMANCE_DATA bl
                                                      PPERFORMANCE_DATA data)
 {
     uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
-    if (flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS && !read_plain(block, data))
+    bool odd;
+    if (!read_plain(block, data, &odd))
         return read_general(block, flags, data);
-    if (finish_attempt(block, flags, data, update))
-        return STATUS_SUCCESS;
-    return repeat_usual(block, flags, data);
+    if (!finish_attempt(block, flags, data, update))
+        return repeat_usual(block, flags, data);
+    return odd ? ask_service(block, flags, data) : STATUS_SUCCESS;
 }
 
 static __attribute__((noinline)) NTSTATUS repeat_usual(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
@@ -226,13 +260,11 @@ static __attribute__((noinline)) NTSTATUS repeat_usual(PTHREAD_PERFORMANCE_DATA 
     return read_usual(block, flags, data);
 }
 
-#define FLAG_MASK                                                                                  \
-    (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
-
 /* Reads the calling thread's own data. Time stamp and counters are read inside the attempt;
  * UpdateCount is compared last. STATUS_INVALID_BUFFER_SIZE, STATUS_INVALID_PARAMETER_3 (version),
- * STATUS_INVALID_PARAMETER_2 (flags). NT: Windows takes differences in 32 bits and loses the
- * rest; it reads counters after its last comparison. */
+ * STATUS_INVALID_PARAMETER_2 (flags), STATUS_DATA_ERROR (the counters were reset).
+ * NT: Windows takes differences in 32 bits and loses the rest; it reads counters after its last
+ * comparison. */
 NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
                                     PPERFORMANCE_DATA PerformanceData)
 {
@@ -240,9 +272,8 @@ NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
         return STATUS_INVALID_BUFFER_SIZE;
     if (PerformanceData->Version != PERFORMANCE_DATA_VERSION)
         return STATUS_INVALID_PARAMETER_3;
-    if (Flags & ~FLAG_MASK)
-        return STATUS_INVALID_PARAMETER_2;
-
+    if (Flags - READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS > 1) /* of two flags, not this one */
+        return read_no_counters(PerformanceDataHandle, Flags, PerformanceData);
     PerformanceData->RetryCount = PerformanceData->Reserved = 0;
     return read_usual(PerformanceDataHandle, Flags, PerformanceData);
 }
