@@ -85,7 +85,7 @@ my @operators = (
 # smaller of two, and their difference.
 my $no_bound = qr{[<>]=?\ \w*(?:TRIES|PAUSES|SPIN|LOOKS)\b
                   |(?<![^ (])([^ (].*?)\ [<>]=?\ (.+?)\ \?
-                   \ (?:\g1(?:\ -\ \g2)?\ :\ \g2(?:\ -\ \g1)?|\g2\ :\ \g1)(?=[;,)])}x;
+                   \ (?:\g1(?:\ -\ \g2)?\ :\ (?:\g2(?:\ -\ \g1)?|0)|\g2\ :\ \g1)(?=[;,)])}x;
 # What no operator touches: comments, assembly, what is said.
 my $no_code = qr{^\s*(?:\*(?![\w(*])|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|_Static_assert
                   |\bpanic\(|print\w*\(}x;
@@ -126,13 +126,16 @@ sub others
 # { line => text }...
 my $declared = qr/\w+ [\w *]*\w(?:\[.*\])?(?: =|[,;])/;
 my $statement = qr/^(\s++)(?!return|break|continue|case|default|else|\(void\)|$declared)/;
-# Two assignments without a call, of which neither has what the other writes: in either order they
-# do the same.
+# Two assignments that call nothing but what computes, of which neither has what the other writes:
+# in either order they do the same.
+my $pure = qr/\b(?:cpuid|low_bits|sizeof|[A-Z][A-Z0-9_]+|u(?:16|32|64)|insn_\w+|min|max)\(/;
 sub independent
 {
-    my @written = map { /^[^=(]*?(\w+)(?:\[[^=]*\])? [-+|&]?= (?!.*\w\()/
-                        || /(\w+)(?:\+\+|--);$/ ? $1 : () } @_;
-    return @written == 2 && $_[1] !~ /\b$written[0]\b/ && $_[0] !~ /\b$written[1]\b/;
+    my @codes = map { s/$pure/(/gr } @_;
+    my @written = map { /^\s*\**([^=([]*?\w+)(?:\[[^=]*\])? [-+|&]?= (?!.*\w\()/
+                        || /^\s*(\S+\w)(?:\+\+|--);$/ ? $1 : () } @codes;
+    return @written == 2 && $codes[1] !~ /(?<![\w.>])\Q$written[0]\E\b/
+        && $codes[0] !~ /(?<![\w.>])\Q$written[1]\E\b/;
 }
 
 my $undo = qr/release|free|unlock|close|cancel|remove|undo|dereference/;
