@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Which of a file's functions touch what a lock of the file guards ("L: lock" behind a variable)
 # and have not the lock: they take it, or call what takes it and keeps it, or all that call them
-# have it. What others call says "L: lock" above if they must have it, or why none is needed.
+# have it; or call without it what says so above, in the file or, of the dispatcher lock and
+# memory.mutex, in a header. What others call says "L: lock" above, or "L: lock: why" it needs none.
 package Guards;
 use strict;
 use warnings;
@@ -27,7 +28,8 @@ sub functions
     my ($source) = @_;
     my %found;
     my $comment = qr{/\*(?:[^*]|\*(?!/))*\*/}s;
-    my $head = qr/(?!typedef|struct \w+\n|#)[a-zA-Z][^;={}\n]*?\b(\w+)\([^{};]*\)/;
+    my $marked = qr/(?:__attribute__\(\(\w+\)\) )?/;
+    my $head = qr/$marked(?!typedef|struct \w+\n|#)[a-zA-Z][^;={}\n]*?\b(\w+)\([^{};]*\)/;
     while ($source =~ m/^((?:$comment\n)?)($head)(?: \{([^\n]*)\}$|\s*\{\n(.*?)^\})/msg) {
         my ($above, $declared, $name, $body) = ($1, $2, $3, $4 // $5);
         my $line = 1 + substr($source, 0, $-[2]) =~ tr/\n//;
@@ -37,19 +39,39 @@ sub functions
     return %found;
 }
 
-# Each function that touches what is guarded without the lock.
+# { function => lock } of headers: the next one after a comment with "L: dispatcher lock" or "L:
+# memory.mutex"; with "these" all down to the next empty line.
+sub needed
+{
+    my %needs;
+    for (map { split /\n\n/ } @_) {
+        my ($lock, $all, $these) = m{^(?:/\*|\ \*)[^\n]*\ L:\ (dispatcher|memory\.mutex)
+            (?:\ lock)?+(?!\ to|,\ or)([^.;]*?\ these)?\b.*?\*/(.*)}xms or next;
+        my @names = $these =~ /^\w[^;={}\n]*?\b(\w+)\(/mg;
+        $needs{$_} = $lock for $all ? @names : $names[0] // ();
+    }
+    return %needs;
+}
+
+# Each function that touches what is guarded without the lock, or calls what needs it, of this file
+# or of headers.
 sub faults
 {
-    my ($source) = @_;
+    my ($source, %outer) = @_;
     my %lock = guarded($source);
-    my %of = %lock ? functions($source) : ();
-    my (%keeps, %has, %callers, $holds, @faults);
+    my %of = functions($source);
+    my (%keeps, %has, %needs, %taken, %callers, $holds, @faults);
     for my $name (keys %of) {
         my (undef, $code, undef, $above) = @{ $of{$name} };
-        my @taken = $code =~ /(?:lock|mutex)_acquire\(&(\w+)\)/g;
-        $keeps{$name} = [grep { $code !~ /_release\(&$_\b/ } @taken];
-        $has{$name} = { map { $_ => 1 } @taken, $above =~ /\bL: (\w+)/g };
-        push @{ $callers{$_} }, $name for grep { $of{$_} } $code =~ /\b(\w+)\(/g;
+        my $locks = $code =~ s/->/./gr =~ s/\bsched_lock\(/lock_acquire(&dispatcher)/gr
+            =~ s/\b(?:sched_unlock|\w+_locked)\(/lock_release(&dispatcher /gr;
+        my @taken = $locks =~ /(?:lock|mutex)_acquire\(&(?:\w+\.(?=\w+\.))?([\w.]+)\)/g;
+        $taken{$_} = 1 for @taken;
+        $keeps{$name} = [grep { $locks !~ /_release\(&[\w.]*\Q$_\E\b/ } @taken];
+        $needs{$name} = [$above =~ /\bL: (?:the )?([\w.]*\w)\b(?! to\b|:)/g]; # `L: lock: why not`
+        $has{$name} = { map { $_ => 1 } @taken, $outer{$name} // (),
+                        $above =~ /\bL: (?:the )?([\w.]*\w)/g };
+        push @{ $callers{$_} }, $name for grep { $of{$_} || $outer{$_} } $code =~ /\b(\w+)\(/g;
     }
     for my $callee (keys %callers) {
         for my $caller (@{ $callers{$callee} }) {
@@ -66,6 +88,12 @@ sub faults
         my $code = $of{$name}[1] =~ s/__atomic_\w+\(&\w+//gr;
         push @faults, map { "$of{$name}[0]: $name touches $_ without $lock{$_}" }
             grep { $code =~ /(?<![.>])\b$_\b/ && !$holds->($name, $lock{$_}, {}) } sort keys %lock;
+    }
+    for my $callee (sort keys %callers) {
+        for my $lock ($outer{$callee} // (), grep { $taken{$_} } @{ $needs{$callee} }) {
+            push @faults, map { "$of{$_}[0]: $_ calls $callee without $lock" }
+                grep { !$holds->($_, $lock, {}) } sort @{ $callers{$callee} };
+        }
     }
     return @faults;
 }

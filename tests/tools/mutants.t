@@ -85,6 +85,7 @@ my @machines = ('PMU=intel-v5', 'PMU=amd-v2 SMP=4',
                 'PMU=intel-v4 SMP=2 ARGS=counters=isolate', 'PMU=none');
 sub room_of { my ($file) = @_; return (grep { $file =~ m{^$_->[0]/} } @rooms)[0] }
 
+my %needed = Guards::needed(map { Mutants::text($_) } split /\n/, `git ls-files 'kernel/*.h'`);
 my %entry_of = map { $_->{id} => $_ } @{ Contract::entries('tests/contract.md') };
 my (@hand, @generated);
 @hand = Mutants::by_hand() if !$count || $sampled;
@@ -257,7 +258,7 @@ sub try_one
     return "noticed: the compiler: $warned" if $warned;
     return ask_clause($folder, $mutant) if $by_hand;
     return 'equivalent: the same code' if same_objects($folder, $file);
-    my ($unguarded) = Guards::faults(Mutants::text($path));
+    my ($unguarded) = Guards::faults(Mutants::text($path), %needed);
     return "noticed: $unguarded" if $unguarded;
     my $said = ask_all($folder, $mutant);
     return $said =~ /^unnoticed by (\S+) / ? ask_trapped($folder, $mutant, $1) // $said : $said;
