@@ -2,7 +2,8 @@
 # Which of a file's functions touch what a lock of the file guards ("L: lock" behind a variable)
 # and have not the lock: they take it, or call what takes it and keeps it, or all that call them
 # have it; or call without it what says so above, in the file or, of the dispatcher lock and
-# memory.mutex, in a header. What others call says "L: lock" above, or "L: lock: why" it needs none.
+# memory.mutex, in a header; or do that before they take it or after they give it back. What others
+# call says "L: lock" above, or "L: lock: why" it needs none.
 package Guards;
 use strict;
 use warnings;
@@ -60,13 +61,17 @@ sub faults
     my ($source, %outer) = @_;
     my %lock = guarded($source);
     my %of = functions($source);
-    my (%keeps, %has, %needs, %taken, %callers, $holds, @faults);
+    my (%keeps, %has, %needs, %taken, %callers, %beside, $holds, @faults);
     for my $name (keys %of) {
         my (undef, $code, undef, $above) = @{ $of{$name} };
         my $locks = $code =~ s/->/./gr =~ s/\bsched_lock\(/lock_acquire(&dispatcher)/gr
             =~ s/\b(?:sched_unlock|\w+_locked)\(/lock_release(&dispatcher /gr;
         my @taken = $locks =~ /(?:lock|mutex)_acquire\(&(?:\w+\.(?=\w+\.))?([\w.]+)\)/g;
-        $taken{$_} = 1 for @taken;
+        for my $lock (@taken) {
+            $taken{$lock} = 1;
+            my $inside = qr/_acquire\(&(?:\w+\.)?\Q$lock\E\).*_release\(&(?:\w+\.)?\Q$lock\E\b/s;
+            $beside{$name}{$lock} = $locks =~ s/&\w+|= \w+;//gr if $locks =~ s/$inside//;
+        }
         $keeps{$name} = [grep { $locks !~ /_release\(&[\w.]*\Q$_\E\b/ } @taken];
         $needs{$name} = [$above =~ /\bL: (?:the )?([\w.]*\w)\b(?! to\b|:)/g]; # `L: lock: why not`
         $has{$name} = { map { $_ => 1 } @taken, $outer{$name} // (),
@@ -84,15 +89,29 @@ sub faults
         return 0 if $of{$name}[2] || $source =~ /[,{=&(]\s*$name\s*[,})]/;
         return $callers{$name} && !grep { !$holds->($_, $lock, $seen) } @{ $callers{$name} };
     };
+    # Who calls what needs it and does not take it needs it, too.
+    my @new = map { [$_, $outer{$_} // (), @{ $needs{$_} // [] }] } keys %callers;
+    while (my $next = shift @new) {
+        my ($callee, @locks) = @$next;
+        for my $caller (grep { !$of{$_}[2] } @{ $callers{$callee} // [] }) {
+            my @more = grep { !$has{$caller}{$_}++ } @locks;
+            push @{ $needs{$caller} }, @more;
+            push @new, [$caller, @more] if @more;
+        }
+    }
     for my $name (sort keys %of) {
         my $code = $of{$name}[1] =~ s/__atomic_\w+\(&\w+//gr;
         push @faults, map { "$of{$name}[0]: $name touches $_ without $lock{$_}" }
             grep { $code =~ /(?<![.>])\b$_\b/ && !$holds->($name, $lock{$_}, {}) } sort keys %lock;
+        push @faults, map { "$of{$name}[0]: $name touches $_ beside $lock{$_}" }
+            grep { ($beside{$name}{ $lock{$_} } // '') =~ /(?<![.>])\b$_\b/ } sort keys %lock;
     }
     for my $callee (sort keys %callers) {
         for my $lock ($outer{$callee} // (), grep { $taken{$_} } @{ $needs{$callee} }) {
             push @faults, map { "$of{$_}[0]: $_ calls $callee without $lock" }
                 grep { !$holds->($_, $lock, {}) } sort @{ $callers{$callee} };
+            push @faults, map { "$of{$_}[0]: $_ calls $callee beside $lock" }
+                grep { ($beside{$_}{$lock} // '') =~ /\b$callee\(/ } sort @{ $callers{$callee} };
         }
     }
     return @faults;
