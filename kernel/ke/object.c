@@ -170,6 +170,7 @@ static void close_page(struct handle_entry *page)
     }
 }
 
+/* L: handle_lock: no thread of the process is left. */
 void handle_close_all(struct process *process)
 {
     struct handle_table *t = process ? &process->handles : &system_handles;

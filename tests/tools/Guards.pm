@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Which of a file's functions touch what a lock of the file guards ("L: lock" behind a variable)
-# and have not the lock: they take it, or call what takes it and keeps it, or all that call them
-# have it; or call without it what says so above, in the file or, of the dispatcher lock and
-# memory.mutex, in a header; or do that before they take it or after they give it back. What others
-# call says "L: lock" above, or "L: lock: why" it needs none.
+# Which of a file's functions touch what a lock of the file guards ("L: lock" behind a variable or
+# a field of a header) and have not the lock: they take it, or call what takes it and keeps it, or
+# all that call them have it; or call without it what says so above, in the file or, of the
+# dispatcher lock and memory.mutex, in a header; or do that before they take it or after they give
+# it back. What others call says "L: lock" above, or "L: lock: why" it needs none.
 package Guards;
 use strict;
 use warnings;
@@ -40,11 +40,17 @@ sub functions
     return %found;
 }
 
-# { function => lock } of headers: the next one after a comment with "L: dispatcher lock" or "L:
-# memory.mutex"; with "these" all down to the next empty line.
+# { function => lock, '->field' => lock } of headers: of functions the next one after a comment with
+# "L: dispatcher lock" or "L: memory.mutex"; with "these" all down to the next empty line.
 sub needed
 {
     my %needs;
+    for (@_) {
+        while (m{^ +(?!\*)([^()\n]*);\s*/\*[^*]*?\bL: (\w+_(?:lock|mutex))\b}mg) {
+            my ($declared, $lock) = ($1, $2);
+            $needs{"->$_"} = $lock for $declared =~ /(\w+)(?:\[[^\]]*\])*(?=,|$)/g;
+        }
+    }
     for (map { split /\n\n/ } @_) {
         my ($lock, $all, $these) = m{^(?:/\*|\ \*)[^\n]*\ L:\ (dispatcher|memory\.mutex)
             (?:\ lock)?+(?!\ to|,\ or)([^.;]*?\ these)?\b.*?\*/(.*)}xms or next;
@@ -60,6 +66,11 @@ sub faults
 {
     my ($source, %outer) = @_;
     my %lock = guarded($source);
+    my @locks = $source =~ /^static struct (?:lock|mutex) (\w+)/mg;
+    for my $field (grep { /^->/ } keys %outer) {
+        $lock{$field} = $outer{$field} if grep { $_ eq $outer{$field} } @locks;
+    }
+    my %touch = map { ($_ => /^->(\w+)/ ? qr/(?:->|\.)$1\b/ : qr/(?<![.>])\b$_\b/) } keys %lock;
     my %of = functions($source);
     my (%keeps, %has, %needs, %taken, %callers, %beside, $holds, @faults);
     for my $name (keys %of) {
@@ -102,9 +113,9 @@ sub faults
     for my $name (sort keys %of) {
         my $code = $of{$name}[1] =~ s/__atomic_\w+\(&\w+//gr;
         push @faults, map { "$of{$name}[0]: $name touches $_ without $lock{$_}" }
-            grep { $code =~ /(?<![.>])\b$_\b/ && !$holds->($name, $lock{$_}, {}) } sort keys %lock;
+            grep { $code =~ $touch{$_} && !$holds->($name, $lock{$_}, {}) } sort keys %lock;
         push @faults, map { "$of{$name}[0]: $name touches $_ beside $lock{$_}" }
-            grep { ($beside{$name}{ $lock{$_} } // '') =~ /(?<![.>])\b$_\b/ } sort keys %lock;
+            grep { ($beside{$name}{ $lock{$_} } // '') =~ $touch{$_} } sort keys %lock;
     }
     for my $callee (sort keys %callers) {
         for my $lock ($outer{$callee} // (), grep { $taken{$_} } @{ $needs{$callee} }) {
