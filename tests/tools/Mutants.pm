@@ -83,7 +83,7 @@ my @operators = (
 );
 # What a bound off by one does not change: one more look at what does not come, the larger or
 # smaller of two, and their difference.
-my $no_bound = qr{[<>]=?\ \w*(?:TRIES|PAUSES|SPIN|LOOKS)\b
+my $no_bound = qr{[<>]=?\ \w*(?:TRIES|PAUSES|SPIN|LOOKS|POLLS)\b
                   |(?<![^ (])([^ (].*?)\ [<>]=?\ (.+?)\ \?
                    \ (?:\g1(?:\ -\ \g2)?\ :\ (?:\g2(?:\ -\ \g1)?|0)|\g2\ :\ \g1)(?=[;,)])}x;
 # What no operator touches: comments, assembly, what is said.
@@ -126,16 +126,22 @@ sub others
 # { line => text }...
 my $declared = qr/\w+ [\w *]*\w(?:\[.*\])?(?: =|[,;])/;
 my $statement = qr/^(\s++)(?!return|break|continue|case|default|else|\(void\)|$declared)/;
-# Two assignments that call nothing but what computes, of which neither has what the other writes:
-# in either order they do the same.
-my $pure = qr/\b(?:cpuid|low_bits|sizeof|[A-Z][A-Z0-9_]+|u(?:16|32|64)|insn_\w+|min|max)\(/;
+# Two assignments, of which neither has what the other writes, nor gives what has it to a routine
+# that does more than compute: in either order they do the same.
+my $pure = qr/\b(?:cpuid|low_bits|sizeof|[A-Z][A-Z0-9_]+|u(?:16|32|64)|insn_\w+|thread_current
+                 |cpu_number|clock_ns)\(/x;
 sub independent
 {
-    my @codes = map { s/$pure/(/gr } @_;
-    my @written = map { /^\s*\**([^=([]*?\w+)(?:\[[^=]*\])? [-+|&]?= (?!.*\w\()/
-                        || /^\s*(\S+\w)(?:\+\+|--);$/ ? $1 : () } @codes;
-    return @written == 2 && $codes[1] !~ /(?<![\w.>])\Q$written[0]\E\b/
-        && $codes[0] !~ /(?<![\w.>])\Q$written[1]\E\b/;
+    my $written = qr/^\s*\**([^=(]*?\w\]?) [-+|&]?= |^\s*(\S+\w)(?:\+\+|--);$/;
+    my @written = map { $_ =~ $written ? $1 // $2 : '' } @_;
+    for (0, 1) {
+        my ($path, $other) = ($written[$_], $_[!$_] =~ s/$pure/(/gr);
+        $path =~ s/\[(?![A-Z0-9_]+\]).*//;
+        my ($root) = $path =~ /^(\w+)/ or return 0;
+        return 0 if $other =~ /(?<![\w.>])\Q$path\E(?!\w)/
+            || ($other =~ /\w\(/ && ($path !~ /->/ || $other =~ / = .*\b$root\b/));
+    }
+    return 1;
 }
 
 my $undo = qr/release|free|unlock|close|cancel|remove|undo|dereference/;
