@@ -48,7 +48,7 @@ TEST_USER(handles, limit,
 #define TAKES(name, ...)                                                                           \
     static NTSTATUS name(HANDLE h) { return __VA_ARGS__; }
 
-static HANDLE an_event, a_semaphore, a_mutant, a_timer;
+static HANDLE an_event, a_semaphore, a_mutant, a_timer, a_copy;
 static const HANDLE me = NtCurrentThread(), us = NtCurrentProcess();
 static LARGE_INTEGER zero;
 static void *place;
@@ -105,14 +105,27 @@ static void check_taker(const struct taker *t)
     CHECK(CloseHandle(poor));
 }
 
+/* A thread of the kernel may be ready now and then. */
+static bool alone(void)
+{
+    unsigned tries = 0;
+    while (tries < 100 && ZwYieldExecution() != STATUS_NO_YIELD_PERFORMED)
+        tries++;
+    return tries < 100;
+}
+
 TEST_USER(handles, refused,
-          "each service refuses what is no handle, another object's, and one without the right")
+          "each service refuses what is no handle, another object's, and one without the right; "
+          "who yields to nobody is told")
 {
     an_event = CreateEvent(NULL, TRUE, TRUE, NULL);
     a_semaphore = CreateSemaphore(NULL, 1, 2, NULL);
     a_mutant = CreateMutex(NULL, TRUE, NULL);
     a_timer = CreateWaitableTimerW(NULL, TRUE, NULL);
     REQUIRE(an_event && a_semaphore && a_mutant && a_timer);
+    CHECK_STATUS(ZwDuplicateObject(an_event, an_event, us, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(ZwDuplicateObject(us, an_event, an_event, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
+    CHECK(!a_copy && alone());
     for (const struct taker *t = takers; t < takers + ARRAYSIZE(takers); t++)
         check_taker(t);
     CHECK(CloseHandle(an_event) && CloseHandle(a_semaphore) && CloseHandle(a_mutant) &&

@@ -77,12 +77,12 @@ my @rooms = (
      [], 'programs.t'],
     ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*',
      [], $ends, 'matrix.t x2APIC firmware'],
-    ['pmu/virt', 'vpmu*,pmu_*', ['blocks.t'], 'transparent.t', 'matrix.t quirks:'],
-    ['pmu', 'pmu_*,event_tables*,diagnosis*,kinds*,codes*',
+    ['pmu/virt', 'vpmu*,pmu_*,lbr_*', ['blocks.t'], 'transparent.t', 'matrix.t quirks:'],
+    ['pmu', 'pmu_*,lbr_*,event_tables*,diagnosis*,kinds*,codes*',
      [], 'matrix.t ^intel-v1,.1 ^intel-v2,.4 ^amd-k7,.1 ^alderlake'],
 );
 my @machines = ('PMU=intel-v5', 'PMU=amd-v2 SMP=4',
-                'PMU=intel-v4 SMP=2 ARGS=counters=isolate', 'PMU=none');
+                'PMU=intel-v4 SMP=2 ARGS=counters=isolate', 'PMU=none', 'PMU=alderlake SMP=2');
 sub room_of { my ($file) = @_; return (grep { $file =~ m{^$_->[0]/} } @rooms)[0] }
 
 my %needed = Guards::needed(map { Mutants::text($_) } split /\n/, `git ls-files 'kernel/*.h'`);
@@ -189,9 +189,10 @@ sub ask_all
     my $quicker = $quick ? ',-slow' : '';
     my $rest = join(',', '*', map { "-$_" } split /,/, $first) . $quicker;
     my @each = @machines[$what =~ /CPU|lock/ ? (1, 0) : (0, 1)]; # one CPU shows no other
-    my @asked = ([$first, $machines[0]], map({ ["$first$quicker", $_] } @machines[1, 3]), @$scripts,
+    my @others = @machines[1, 3, $file =~ /^pmu/ ? 4 : ()];
+    my @asked = ([$first, $machines[0]], map({ ["$first$quicker", $_] } @others), @$scripts,
                  map({ [$rest, $_] } @each), ['*', $machines[2]], @last);
-    @asked = (grep { ref } @asked)[0 .. 3] if $quick;
+    @asked = (grep { ref } @asked)[0 .. @others + 1] if $quick;
     return ask_each($folder, @asked);
 }
 
