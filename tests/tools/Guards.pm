@@ -3,7 +3,8 @@
 # a field of a header) and have not the lock: they take it, or call what takes it and keeps it, or
 # all that call them have it; or call without it what says so above, in the file or, of the
 # dispatcher lock and memory.mutex, in a header; or do that before they take it or after they give
-# it back. What others call says "L: lock" above, or "L: lock: why" it needs none.
+# it back; or use what they have freed. What others call says "L: lock" above, or "L: lock: why" it
+# needs none.
 package Guards;
 use strict;
 use warnings;
@@ -76,6 +77,7 @@ sub faults
     for my $name (keys %of) {
         my (undef, $code, undef, $above) = @{ $of{$name} };
         my $locks = $code =~ s/->/./gr =~ s/\bsched_lock\(/lock_acquire(&dispatcher)/gr
+            =~ s/\betw_enter\(/lock_acquire(&guard)/gr =~ s/\betw_leave\(/lock_release(&guard/gr
             =~ s/\b(?:sched_unlock|\w+_locked)\(/lock_release(&dispatcher /gr;
         my @taken = $locks =~ /(?:lock|mutex)_acquire\(&(?:\w+\.(?=\w+\.))?([\w.]+)\)/g;
         for my $lock (@taken) {
@@ -125,7 +127,25 @@ sub faults
                 grep { ($beside{$_}{$lock} // '') =~ /\b$callee\(/ } sort @{ $callers{$callee} };
         }
     }
-    return @faults;
+    return (@faults, map { after_release($_, @{ $of{$_} }) } sort keys %of);
+}
+
+# What is used after it was given back, in the lines that follow at the same depth.
+my $gives = qr/(?:object_release|phys_free|pool_free|etw_free|release_objects)\(&?/;
+sub after_release
+{
+    my ($name, $line, $code) = @_;
+    my @found;
+    while ($code =~ /^( *)$gives([][\w>.-]+)[^\n]*\);\n((?:\1 *[^ \n}][^\n]*\n)+)/mg) {
+        my ($indent, $what, $after) = ($1, $2, $3);
+        pos($code) = $-[3];
+        $what =~ s/->object$//;
+        $after =~ s/^$indent(?:return|break|continue|goto)\b([^\n]*\n).*/$1/ms;
+        $after =~ s/(?<![\w.>*])\Q$what\E = .*//s;
+        push @found, "$line: $name uses $what, which it gave back"
+            if $after =~ /(?<![\w.>])\Q$what\E(?!\w)/;
+    }
+    return @found;
 }
 
 1;
