@@ -126,6 +126,9 @@ TEST_USER(handles, refused,
     CHECK_STATUS(ZwDuplicateObject(an_event, an_event, us, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
     CHECK_STATUS(ZwDuplicateObject(us, an_event, an_event, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
     CHECK(!a_copy && alone());
+    CHECK_STATUS(ZwReleaseSemaphore(a_semaphore, 2, NULL), STATUS_SEMAPHORE_LIMIT_EXCEEDED);
+    CHECK_STATUS(ZwReleaseSemaphore(a_semaphore, 0, NULL), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(ZwReleaseSemaphore(a_semaphore, 1, NULL), STATUS_SUCCESS);
     for (const struct taker *t = takers; t < takers + ARRAYSIZE(takers); t++)
         check_taker(t);
     CHECK(CloseHandle(an_event) && CloseHandle(a_semaphore) && CloseHandle(a_mutant) &&
