@@ -21,7 +21,7 @@ static const struct pmu_branches *of_this_cpu(void) { return pmu_branches_of(pmu
 
 bool hal_branches_can(uint32_t hidden)
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+    for_all_cpus(cpu) {
         const struct pmu_branches *b = pmu_branches_of(pmu_of(cpu));
         if (!b->depth || (hidden && b->form == PMU_BRANCHES_OLD) ||
             (hidden & HAL_BRANCHES_CALL_STACK && !b->call_stack))

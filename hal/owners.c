@@ -398,7 +398,7 @@ bool hal_counter_selector(uint64_t selector, uint64_t *mask, bool *uneven)
     unsigned ctr = bit_lowest(counter);
     *mask = pmu_common_mask(cpu_all(), ctr);
     *uneven = false;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+    for_all_cpus(cpu)
         *uneven |= pmu_mask(pmu_of(cpu), ctr) != *mask;
     return true;
 }

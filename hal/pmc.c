@@ -123,6 +123,7 @@ VOID HalFreePmcCounterSet(PMC_HANDLE PmcCounterSet)
     clear_set(PmcCounterSet);
 }
 
+/* L: sets_lock: nobody else is there when tests ask. */
 unsigned hal_pmc_sets(void)
 {
     unsigned n = 0;

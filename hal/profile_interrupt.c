@@ -270,7 +270,7 @@ static void retime_here(void *unused)
 /* L: guard. The processors of `among` where nobody samples by the source. */
 static struct cpu_set unused_on(KPROFILE_SOURCE source, struct cpu_set among)
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+    for_all_cpus(cpu)
         if (users[source][cpu])
             cpu_set_remove(&among, cpu);
     return among;
@@ -400,7 +400,7 @@ KPROFILE_SOURCE hal_profile_source(unsigned ctr, unsigned cpu)
 
 bool profile_in_use(KPROFILE_SOURCE source)
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+    for_all_cpus(cpu)
         if (__atomic_load_n(&users[(uint8_t)source][cpu], __ATOMIC_RELAXED))
             return true;
     return false;
@@ -412,7 +412,7 @@ unsigned hal_profile_users(void) { return __atomic_load_n(&all_users, __ATOMIC_R
 void hal_profile_release_all(void)
 {
     for (unsigned source = 0; source < SOURCE_IDS; source++)
-        for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        for_all_cpus(cpu)
             while (users[source][cpu])
                 hal_profile_stop((KPROFILE_SOURCE)source, cpu_set_one(cpu));
 }

@@ -147,7 +147,7 @@ void apic_send_nmi(uint32_t id) { write_icr(id, ICR_NMI); }
 /* By id: "all but self" would wake CPUs that were never started, in firmware's code. */
 void apic_nmi_others(void)
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+    for_all_cpus(cpu)
         if (cpu != cpu_number())
             apic_send_nmi(cpus[cpu]->apic_id);
 }

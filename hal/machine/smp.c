@@ -192,7 +192,7 @@ void smp_owed(char *text, size_t size)
     const char *function = symbol_of((uint64_t)call_function, &offset);
     size_t n = 0;
     *text = 0;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+    for_all_cpus(cpu)
         if (__atomic_load_n(&cpus[cpu]->called, __ATOMIC_RELAXED))
             n += print_to(text + n, size - n, "; CPU %u owes CPU %u an answer to %s", cpu, caller,
                           function);

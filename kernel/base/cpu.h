@@ -70,6 +70,7 @@ struct cpu_features {
 
 extern struct cpu *cpus[MAX_CPUS]; /* [0, cpu_count); written while CPUs start, then const */
 extern unsigned cpu_count;         /* CPUs running */
+#define for_all_cpus(cpu) for (unsigned cpu = 0; cpu < cpu_count; cpu++)
 extern struct cpu_features cpu_features;
 
 static inline struct cpu *cpu_current(void)

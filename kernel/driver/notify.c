@@ -57,6 +57,7 @@ static void process_event(struct process *process)
     call_notify_routines(&of_processes, 0, PROCESS_ID, false);
 }
 
+/* L: notify_lock */
 static notify_routine *find_slot(struct kind *kind, notify_routine routine)
 {
     for (unsigned i = 0; i < NOTIFY_MAX; i++)
@@ -65,11 +66,12 @@ static notify_routine *find_slot(struct kind *kind, notify_routine routine)
     return NULL;
 }
 
-/* False: there are too many. */
-static bool add_routine(struct kind *kind, notify_routine routine)
+/* False: there are too many; or, if it may be there once, it is. */
+static bool add_routine(struct kind *kind, notify_routine routine, bool once)
 {
     KIRQL irql = lock_acquire(&notify_lock);
-    notify_routine *slot = claim_fails() ? NULL : find_slot(kind, NULL);
+    bool refused = claim_fails() || (once && find_slot(kind, routine));
+    notify_routine *slot = refused ? NULL : find_slot(kind, NULL);
     if (slot)
         __atomic_store_n(slot, routine, __ATOMIC_RELEASE);
     lock_release(&notify_lock, irql);
@@ -93,7 +95,8 @@ static bool remove_routine(struct kind *kind, notify_routine routine)
 /* STATUS_INSUFFICIENT_RESOURCES: there are 64. */
 NTSTATUS PsSetCreateThreadNotifyRoutine(notify_routine NotifyRoutine)
 {
-    return add_routine(&of_threads, NotifyRoutine) ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
+    return add_routine(&of_threads, NotifyRoutine, false) ? STATUS_SUCCESS
+                                                          : STATUS_INSUFFICIENT_RESOURCES;
 }
 
 /* STATUS_PROCEDURE_NOT_FOUND. */
@@ -106,12 +109,9 @@ NTSTATUS PsRemoveCreateThreadNotifyRoutine(notify_routine NotifyRoutine)
  * is not. */
 NTSTATUS PsSetCreateProcessNotifyRoutine(notify_routine NotifyRoutine, BOOLEAN Remove)
 {
-    if (Remove)
-        return remove_routine(&of_processes, NotifyRoutine) ? STATUS_SUCCESS
-                                                            : STATUS_INVALID_PARAMETER;
-    bool there = find_slot(&of_processes, NotifyRoutine);
-    return !there && add_routine(&of_processes, NotifyRoutine) ? STATUS_SUCCESS
-                                                               : STATUS_INVALID_PARAMETER;
+    bool done = Remove ? remove_routine(&of_processes, NotifyRoutine)
+                       : add_routine(&of_processes, NotifyRoutine, true);
+    return done ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
 }
 
 void routines_left(struct driver *driver)

@@ -75,7 +75,7 @@ static NTSTATUS put_information(struct request *r, const WMI_LOGGER_INFORMATION 
     info.EventsLost = (ULONG)etw_lost(logger);
     info.BuffersWritten = logger->read_count;
     info.FreeBuffers = info.NumberOfBuffers;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+    for_all_cpus(cpu)
         info.FreeBuffers -= __atomic_load_n(&logger->streams[cpu]->head, __ATOMIC_RELAXED) -
                             logger->streams[cpu]->tail;
     info.LogBuffersLost = info.RealTimeBuffersLost = 0; /* a buffer is never lost, events are */

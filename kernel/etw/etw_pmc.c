@@ -63,7 +63,7 @@ static void begin_collecting(const struct etw_logger *logger)
 
 static void free_sets(PETW_PMC_SUPPORT pmc)
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+    for_all_cpus(cpu) {
         if (pmc->ProcessorCtrs[cpu])
             HalFreePmcCounterSet(pmc->ProcessorCtrs[cpu]);
         pmc->ProcessorCtrs[cpu] = NULL;

@@ -147,7 +147,7 @@ static bool make_streams(struct etw_logger *logger, const WMI_LOGGER_INFORMATION
     size = (size + PAGE_SIZE - 1) & ~(PAGE_SIZE - 1u);
     if ((uint64_t)size * count * cpu_count > etw_memory_max())
         return false;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+    for_all_cpus(cpu) {
         logger->streams[cpu] = etw_stream_create(cpu, logger->id, count, size);
         if (!logger->streams[cpu])
             return false;
@@ -158,7 +158,7 @@ static bool make_streams(struct etw_logger *logger, const WMI_LOGGER_INFORMATION
 
 void etw_free(struct etw_logger *logger)
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+    for_all_cpus(cpu)
         if (logger->streams[cpu])
             etw_stream_free(logger->streams[cpu]);
     phys_free(logger, 1);
@@ -203,7 +203,7 @@ static void nothing(void *unused) { (void)unused; }
 /* Counts as lost the records that nobody will read. */
 static void drop_unread(struct etw_logger *logger)
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+    for_all_cpus(cpu)
         for (const WMI_BUFFER_HEADER *b; (b = etw_stream_peek(logger->streams[cpu])) != NULL;) {
             logger->unread += etw_buffer_records(b);
             etw_stream_next(logger->streams[cpu]);
@@ -220,7 +220,7 @@ void etw_stop(struct etw_logger *logger)
     smp_call(SMP_ALL, nothing, NULL);
     etw_pmc_free(logger);
     etw_lbr_free(logger);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+    for_all_cpus(cpu)
         etw_stream_finish(logger->streams[cpu]);
     etw_loggers[logger->slot] = NULL;
     if (!logger->connected)
@@ -230,7 +230,7 @@ void etw_stop(struct etw_logger *logger)
 uint64_t etw_lost(const struct etw_logger *logger)
 {
     uint64_t lost = logger->unread;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+    for_all_cpus(cpu)
         lost += __atomic_load_n(&logger->streams[cpu]->lost, __ATOMIC_RELAXED);
     return lost;
 }

@@ -19,7 +19,7 @@ BOOT_OPTIONS("pmcsources");
 static void prove_interrupts(void)
 {
     struct thread *self = thread_current();
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+    for_all_cpus(cpu) {
         sched_set_affinity(self, cpu_set_one(cpu));
         while (cpu_number() != cpu)
             sched_switch(WrYieldExecution);

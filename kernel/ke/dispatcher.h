@@ -46,12 +46,14 @@ NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
  * KeReleaseSemaphore and KeReleaseMutex, which return no status: driver/ke.c. */
 NTSTATUS semaphore_release(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous);
 NTSTATUS mutant_release(KMUTANT *mutant, LONG *previous);
-/* Under the dispatcher lock; returns the state before. */
+
+/* L: dispatcher lock; returns the state before. */
 LONG dispatcher_signal(DISPATCHER_HEADER *header);
-/* Under the lock; without it anybody may read the state, with all that was written before. */
+/* As that; without it anybody may read the state, with all that was written before. */
 static inline void dispatcher_set(DISPATCHER_HEADER *header, LONG state)
 {
     __atomic_store_n(&header->SignalState, state, __ATOMIC_RELEASE);
 }
+
 /* A point in clock_ns from a Windows interval (NULL: never). */
 uint64_t dispatcher_deadline(const LARGE_INTEGER *interval);

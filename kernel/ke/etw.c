@@ -278,7 +278,7 @@ void etw_choose_swaps(void)
 
 void etw_tell_followed(const struct etw_logger *logger)
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+    for_all_cpus(cpu) {
         struct etw_stream *stream = logger->streams[cpu];
         __atomic_store_n(&stream->stacks, logger->stacks, __ATOMIC_RELAXED);
         __atomic_store_n(&stream->branches, logger->branches, __ATOMIC_RELAXED);

@@ -45,7 +45,7 @@ uint64_t memory_stack(struct process *process, uint64_t reserve, uint64_t commit
  * STATUS_GUARD_PAGE_VIOLATION: the guard is gone. STATUS_ACCESS_VIOLATION. PASSIVE_LEVEL. */
 NTSTATUS memory_fault(struct process *process, uint64_t address, uint64_t *limit);
 
-/* What follows is called with the mutex taken. */
+/* L: memory.mutex, these. */
 /* The region around an address; NULL if it is free. */
 struct region *memory_region(const struct process *process, uint64_t address);
 /* Where the region above an address begins. */

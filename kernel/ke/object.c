@@ -41,6 +41,7 @@ static struct handle_table *table(void)
     return process ? &process->handles : &system_handles;
 }
 
+/* L: handle_lock */
 static struct handle_entry *entry_of(HANDLE handle)
 {
     uint64_t h = (uint64_t)handle, i = h / 4 - 1;
@@ -51,7 +52,7 @@ static struct handle_entry *entry_of(HANDLE handle)
     return entry && entry->object ? entry : NULL;
 }
 
-/* The lowest free entry, in a new page if need be; NULL: none, or no memory. */
+/* The lowest free entry, in a new page if need be; NULL: none, or no memory. L: handle_lock */
 static struct handle_entry *free_entry(struct handle_table *t, uint64_t *index)
 {
     for (*index = t->taken; *index < HANDLES_MAX; ++*index) {
@@ -169,6 +170,7 @@ static void close_page(struct handle_entry *page)
     }
 }
 
+/* L: handle_lock: no thread of the process is left. */
 void handle_close_all(struct process *process)
 {
     struct handle_table *t = process ? &process->handles : &system_handles;

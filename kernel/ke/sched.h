@@ -38,7 +38,7 @@ void sched_set_priority(struct thread *thread, KPRIORITY priority);
 KIRQL sched_lock(void);
 void sched_unlock(KIRQL irql);
 
-/* Under the lock, these. */
+/* L: dispatcher lock, these. */
 void sched_make_ready(struct thread *thread);
 /* Asks a CPU to choose again. */
 void sched_reschedule(unsigned cpu);

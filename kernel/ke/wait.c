@@ -185,6 +185,7 @@ static void mark_dead(struct thread *thread)
     wait_signaled(&thread->object.header);
 }
 
+/* L: dispatcher lock */
 __attribute__((noreturn)) static void die_locked(KIRQL irql)
 {
     mark_dead(thread_current());

@@ -24,8 +24,7 @@ struct wait {
  * STATUS_THREAD_IS_TERMINATING. IRQL < DISPATCH_LEVEL. */
 NTSTATUS wait_for(const struct wait *wait);
 
-/* The rest under the dispatcher lock (sched.h). */
-
+/* L: dispatcher lock, these (sched.h). */
 /* wait_for, for a caller that holds the lock; it is released. */
 NTSTATUS wait_locked(const struct wait *wait, KIRQL irql);
 /* Wakes the threads that wait for an object that was just signaled, in the order of their waits,
@@ -36,7 +35,6 @@ void wait_end(struct thread *thread, NTSTATUS status);
 /* Makes a thread look at what is asked of it: ends its wait with the status if that is a UserMode
  * wait, interrupts it if it runs, lets it go on if it is suspended. */
 void wait_notice(struct thread *thread, NTSTATUS status);
-
 /* Ends the waits whose time is over. */
 void wait_expire(uint64_t now);
 /* For timer.c: when the first timer is due. */

@@ -18,10 +18,11 @@
 #define APART KASAN_ON      /* pages left free between allocations, to notice an overrun */
 
 static struct lock phys_lock = LOCK("phys", DISPATCH_LEVEL);
-static uint16_t *users;     /* L: phys_lock; [0, frames) */
-static size_t frames, hint; /* L: phys_lock */
-static size_t total;        /* never changes */
-static size_t free_count;   /* L: phys_lock; atomic: anybody reads it */
+static uint16_t *users;   /* L: phys_lock; [0, frames) */
+static size_t frames;     /* since boot */
+static size_t hint;       /* L: phys_lock */
+static size_t total;      /* never changes */
+static size_t free_count; /* L: phys_lock; atomic: anybody reads it */
 
 extern char image_start[], image_end[];
 

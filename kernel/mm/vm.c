@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Page tables. vm_lock guards every process's lower half and the windows; tables of the kernel's
- * half are made once at boot, so that all processes share them. Source: Intel SDM vol. 3 "4-level
- * paging". */
+/* Page tables. vm_lock guards every process's lower half, the windows and the direct map; all other
+ * tables of the kernel's half are made once at boot. All processes share that half. Source: Intel
+ * SDM vol. 3 "4-level paging". */
 #include "kernel/mm/vm.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
@@ -68,7 +68,7 @@ static unsigned index_of(uint64_t address, unsigned level)
 }
 
 /* The entry for `address` at `level` (0: pages of 4 KB). Makes missing tables with the flags
- * `make`; returns NULL if that is 0. */
+ * `make`; returns NULL if that is 0. L: vm_lock */
 static uint64_t *walk(uint64_t *table, uint64_t address, unsigned level, uint64_t make)
 {
     for (unsigned l = 3; l > level; l--) {
@@ -86,6 +86,7 @@ static uint64_t *walk(uint64_t *table, uint64_t address, unsigned level, uint64_
     return &table[index_of(address, level)];
 }
 
+/* L: vm_lock: when the kernel starts nobody else is there. */
 static void map_kernel(uint64_t address, uint64_t physical, unsigned level, uint64_t flags)
 {
     uint64_t *entry = walk(vm_kernel_pml4, address, level, PTE_PRESENT | PTE_WRITE);
@@ -146,6 +147,7 @@ static void map_direct(void)
         panic("no memory for the kernel's page tables");
 }
 
+/* L: vm_lock: as above. */
 void vm_init(void)
 {
     nx = cpu_features.nx ? PTE_NX : 0;
@@ -160,6 +162,19 @@ void vm_init(void)
     vm_init_cpu();
 }
 
+/* 2 MB of the direct map. Drivers may ask on several CPUs at once. */
+static bool map_device(uint64_t at, uint64_t flags)
+{
+    KIRQL irql = lock_acquire(&vm_lock);
+    uint64_t *entry = walk(vm_kernel_pml4, DIRECT_MAP + at, 1, PTE_PRESENT | PTE_WRITE);
+    /* Flags are only added: another range in this page may need those it has. */
+    if (entry)
+        set_entry(entry, get_entry(entry) | at | nx | flags | PTE_PRESENT | PTE_LARGE);
+    lock_release(&vm_lock, irql);
+    invlpg(DIRECT_MAP + at);
+    return entry;
+}
+
 bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags)
 {
     uint64_t end, last = 1ul << cpu_features.physical_bits;
@@ -168,15 +183,10 @@ bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags)
     if (!vm_kernel_pml4) /* before vm_init() */
         return end <= DIRECT_SIZE;
     uint64_t first = physical & ~(LARGE_PAGE - 1);
-    for (uint64_t p = first > DIRECT_SIZE ? first : DIRECT_SIZE; p < end; p += LARGE_PAGE) {
-        uint64_t *entry = walk(vm_kernel_pml4, DIRECT_MAP + p, 1, PTE_PRESENT | PTE_WRITE);
-        if (!entry)
-            return false;
-        /* Flags are only added: another range in this page may need those it has. */
-        set_entry(entry, get_entry(entry) | p | nx | flags | PTE_PRESENT | PTE_LARGE);
-        invlpg(DIRECT_MAP + p);
-    }
-    return true;
+    bool mapped = true;
+    for (uint64_t p = first > DIRECT_SIZE ? first : DIRECT_SIZE; mapped && p < end; p += LARGE_PAGE)
+        mapped = map_device(p, flags);
+    return mapped;
 }
 
 void vm_init_cpu(void)

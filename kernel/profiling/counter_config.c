@@ -39,7 +39,7 @@ static NTSTATUS check_array(PHARDWARE_COUNTER array, ULONG count, struct counter
 static bool is_sampled(ULONG64 index)
 {
     unsigned ctr = bit_lowest(hal_counter_bit(index));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+    for_all_cpus(cpu)
         if (hal_counter_source(ctr, cpu) != ProfileTime)
             return true;
     return false;

@@ -50,10 +50,10 @@ static ULONG protect_of(uint64_t entry)
 }
 
 /* Checks that the handle is of the current process; memory of other processes is not supported. */
-static NTSTATUS own_process(HANDLE handle)
+static NTSTATUS own_process(HANDLE handle, ACCESS_MASK access)
 {
     struct object *object;
-    NTSTATUS status = handle_lookup(handle, &process_type, 0, &object);
+    NTSTATUS status = handle_lookup(handle, &process_type, access, &object);
     if (!NT_SUCCESS(status))
         return status;
     bool own = object == &thread_current()->process->object;
@@ -64,7 +64,7 @@ static NTSTATUS own_process(HANDLE handle)
 static NTSTATUS copy_in_range(HANDLE handle, PVOID *base, PSIZE_T size, uint64_t *address,
                               uint64_t *bytes)
 {
-    NTSTATUS status = own_process(handle);
+    NTSTATUS status = own_process(handle, PROCESS_VM_OPERATION);
     if (NT_SUCCESS(status))
         status = copy_in(address, base, sizeof *address);
     return NT_SUCCESS(status) ? copy_in(bytes, size, sizeof *bytes) : status;
@@ -333,7 +333,7 @@ NTSTATUS NtQueryVirtualMemory(HANDLE ProcessHandle, PVOID BaseAddress, ULONG Mem
         return STATUS_INVALID_INFO_CLASS;
     if (MemoryInformationLength < size)
         return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = own_process(ProcessHandle);
+    NTSTATUS status = own_process(ProcessHandle, PROCESS_QUERY_INFORMATION);
     if (!NT_SUCCESS(status))
         return status;
     if ((uint64_t)BaseAddress >= USER_END)

@@ -37,6 +37,8 @@ static VOID check_pci(VOID)
     CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, whole, 0, 256) == 256 && whole[0] == id);
     CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, whole, 252, 8) == 4);
     CHECK(HalGetBusDataByOffset(PCIConfiguration, 255, 31, &half, 0, 4) == 2 && half == 0xffff);
+    CHECK(HalGetBusDataByOffset(PCIConfiguration, 256, 0, whole, 0, 4) == 0);
+    CHECK(HalSetBusDataByOffset(PCIConfiguration, 256, 0, whole, 0, 4) == 0);
     CHECK(HalSetBusDataByOffset(PCIConfiguration, 255, 31, &half, 0, 2) == 0);
     CHECK(HalGetBusDataByOffset(Cmos, 0, 0, &id, 0, 4) == 0);
     /* The latency timer's neighbours, of which one may be written. */

@@ -287,11 +287,21 @@ static void read_selects(void *sum)
 }
 
 TEST(hal_pmc_sets, given_back,
-     "a set that is freed leaves no counter running or programmed [ET-56]")
+     "as many sources as there can be, more than counters, are refused as such; a set that is "
+     "freed leaves no counter running or programmed [ET-56]")
 {
     SKIP_WITHOUT_SOURCE();
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+    for_all_cpus(cpu) {
         uint64_t programmed = 0, left = 0;
+        PMC_HANDLE refused = NULL;
+        KPROFILE_SOURCE many[MAX_HW_COUNTERS + 1];
+        for_each_in(source, many)
+            *source = SOURCE;
+        CHECK_STATUS(HalAllocatePmcCounterSet(cpu, many, MAX_HW_COUNTERS + 1, &refused),
+                     STATUS_INVALID_PARAMETER);
+        CHECK_STATUS(HalAllocatePmcCounterSet(cpu, many, MAX_HW_COUNTERS, &refused),
+                     STATUS_INSUFFICIENT_RESOURCES);
+        CHECK(!refused);
         PMC_HANDLE set = set_of_instructions(cpu);
         REQUIRE(set != NULL);
         smp_call(cpu_set_one(cpu), read_selects, &programmed);

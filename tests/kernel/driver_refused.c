@@ -105,7 +105,8 @@ static UNICODE_STRING first_name = NAME(u"\\Device\\RefusedFirst"),
                       second_name = NAME(u"\\Device\\RefusedSecond"),
                       link_name = NAME(u"\\DosDevices\\RefusedLink"),
                       inside_name = NAME(u"\\Device\\RefusedFirst\\Inside"),
-                      bad_name = NAME(u"RefusedWithoutFolder");
+                      bad_name = NAME(u"RefusedWithoutFolder"), folder_name = NAME(u"\\Device\\"),
+                      deep_name = NAME(u"\\Device\\RefusedFolder\\Deep");
 
 static NTAPI NTSTATUS complete(PDEVICE_OBJECT device, PIRP irp)
 {
@@ -169,6 +170,8 @@ static NTSTATUS create_again(UNICODE_STRING *name)
 
 static NTSTATUS create_first_again(void) { return create_again(&first_name); }
 static NTSTATUS create_badly(void) { return create_again(&bad_name); }
+static NTSTATUS create_nameless(void) { return create_again(&folder_name); }
+static NTSTATUS create_deep(void) { return create_again(&deep_name); }
 static NTSTATUS create_link(void) { return IoCreateSymbolicLink(&link_name, &first_name); }
 static void delete_link(void) { CHECK_OK(IoDeleteSymbolicLink(&link_name)); }
 
@@ -205,18 +208,33 @@ static NTSTATUS control_directly(void)
                                  out, sizeof out);
 }
 
+#define TOO_MUCH ((16u << 20) + 1) /* IO_BUFFER_MAX of kernel/driver/transfer.c */
+
+static NTSTATUS control_sized(ULONG input, ULONG output)
+{
+    IO_STATUS_BLOCK block;
+    return NtDeviceIoControlFile(file, NULL, NULL, NULL, &block, 0, NULL, input, NULL, output);
+}
+
+static NTSTATUS control_much_in(void) { return control_sized(TOO_MUCH, 0); }
+static NTSTATUS control_much_out(void) { return control_sized(0, TOO_MUCH); }
+
 #define FIRST .make = make_device, .unmake = delete_device, .use = use_device
 #define OPENED .make = make_opened, .unmake = close_opened, .use = use_device
 static const struct refusal_row devices[] = {
     { "IoCreateDevice", create_second, delete_second, .least = 2, WANT, FIRST,
       .others = { { create_first_again, STATUS_OBJECT_NAME_COLLISION },
-                  { create_badly, STATUS_OBJECT_PATH_SYNTAX_BAD } } },
+                  { create_badly, STATUS_OBJECT_PATH_SYNTAX_BAD },
+                  { create_nameless, STATUS_OBJECT_NAME_INVALID },
+                  { create_deep, STATUS_OBJECT_PATH_NOT_FOUND } } },
     { "IoCreateSymbolicLink", create_link, delete_link, .least = 3, WANT, FIRST,
       .others = { { create_link, STATUS_OBJECT_NAME_COLLISION },
                   { link_taken, STATUS_OBJECT_NAME_COLLISION } } },
     { "NtCreateFile", open_inside, refuse_close_made, .least = 6, WANT, FIRST,
       .others = { { open_absent, STATUS_OBJECT_NAME_NOT_FOUND } } },
-    { "NtDeviceIoControlFile", control_buffered, refuse_undo_nothing, .least = 2, WANT, OPENED },
+    { "NtDeviceIoControlFile", control_buffered, refuse_undo_nothing, .least = 2, WANT, OPENED,
+      .others = { { control_much_in, STATUS_INSUFFICIENT_RESOURCES },
+                  { control_much_out, STATUS_INSUFFICIENT_RESOURCES } } },
     { "NtDeviceIoControlFile, direct", control_directly, refuse_undo_nothing, .least = 3, WANT,
       OPENED },
 };

@@ -78,8 +78,8 @@ TEST_USER(
     check_registers(before);
     for (unsigned i = 0; i < 15; i++)
         CHECK_EQ(values[i], ~before[i]);
-    CHECK_EQ(values[15] & 0x401, 0x400);   /* DF, which the code had set, and not CF */
-    CHECK_EQ(flags_of_handler & 0x400, 0); /* as the convention wants it */
+    CHECK_EQ(values[15] & 0x40401, 0x40400); /* AC and DF, which the code had set, and not CF */
+    CHECK_EQ(flags_of_handler & 0x40400, 0); /* nor AC: as the convention wants it */
     CHECK_STATUS(record.ExceptionCode, STATUS_ILLEGAL_INSTRUCTION);
     CHECK_EQ(record.ExceptionFlags, 0);
     CHECK(record.ExceptionRecord == NULL);
@@ -87,7 +87,7 @@ TEST_USER(
     CHECK_EQ(record.NumberParameters, 0);
     CHECK_EQ((&record.NumberParameters)[1], 0); /* no field */
     CHECK_EQ(context.Rip, (uint64_t)registers_ud2_here);
-    CHECK_EQ(context.EFlags & 0x401, 0x401);
+    CHECK_EQ(context.EFlags & 0x40401, 0x40401);
     CHECK_EQ(context.ContextFlags, CONTEXT_ALL);
     CHECK_EQ(context.SegCs, 0x33);
     CHECK_EQ(context.SegSs, 0x2b);

@@ -23,73 +23,107 @@ static uint8_t *end; /* of memory: no byte follows */
 
 /* --- Queries. --- */
 
-#define QUERY(name, ...)                                                                           \
-    static NTSTATUS name(PVOID to, ULONG length, PULONG n) { return __VA_ARGS__; }
+typedef NTSTATUS service(HANDLE of, ULONG class, PVOID to, ULONG length, PULONG n);
 
-QUERY(thread_basic, ZwQueryInformationThread(ME, ThreadBasicInformation, to, length, n))
-QUERY(thread_times, ZwQueryInformationThread(ME, ThreadTimes, to, length, n))
-QUERY(thread_cycles, ZwQueryInformationThread(ME, (THREADINFOCLASS)CYCLES, to, length, n))
-QUERY(thread_group, ZwQueryInformationThread(ME, (THREADINFOCLASS)GROUP_INFORMATION, to, length, n))
-QUERY(thread_profiled, ZwQueryInformationThread(ME, ThreadCounterProfiling, to, length, n))
-QUERY(process_basic, ZwQueryInformationProcess(US, 0, to, length, n))
-QUERY(process_times, ZwQueryInformationProcess(US, 4, to, length, n))
-QUERY(process_cycles, ZwQueryInformationProcess(US, 38, to, length, n))
-QUERY(event_basic, ZwQueryEvent(an_event, EventBasicInformation, to, length, n))
-QUERY(semaphore_basic, ZwQuerySemaphore(a_semaphore, SemaphoreBasicInformation, to, length, n))
-QUERY(mutant_basic, ZwQueryMutant(a_mutant, MutantBasicInformation, to, length, n))
-QUERY(mutant_owner, ZwQueryMutant(a_mutant, MutantOwnerInformation, to, length, n))
-QUERY(timer_basic, ZwQueryTimer(a_timer, 0, to, length, n))
-QUERY(memory_usage, ZwQuerySystemInformation(SystemMemoryUsageInformation, to, length, n))
-QUERY(most_counters, ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, to, length, n))
+#define SERVICE(name, ...)                                                                         \
+    static NTSTATUS name(HANDLE of, ULONG class, PVOID to, ULONG length, PULONG n)                 \
+    {                                                                                              \
+        (void)of;                                                                                  \
+        return __VA_ARGS__;                                                                        \
+    }
 
-static NTSTATUS memory_basic(PVOID to, ULONG length, PULONG n)
+SERVICE(of_thread, ZwQueryInformationThread(of, (THREADINFOCLASS) class, to, length, n))
+SERVICE(of_event, ZwQueryEvent(of, (EVENT_INFORMATION_CLASS) class, to, length, n))
+SERVICE(of_semaphore, ZwQuerySemaphore(of, (SEMAPHORE_INFORMATION_CLASS) class, to, length, n))
+SERVICE(of_mutant, ZwQueryMutant(of, (MUTANT_INFORMATION_CLASS) class, to, length, n))
+SERVICE(of_system, ZwQuerySystemInformation(class, to, length, n))
+SERVICE(of_traces, ZwTraceControl(class, NULL, 0, to, length, n))
+
+static NTSTATUS of_memory(HANDLE of, ULONG class, PVOID to, ULONG length, PULONG n)
 {
     SIZE_T size = *n;
-    NTSTATUS status = ZwQueryVirtualMemory(US, &block, 0, to, length, &size);
+    NTSTATUS status = ZwQueryVirtualMemory(of, &block, class, to, length, &size);
     *n = (ULONG)size;
     return status;
 }
 
 /* What so many first bytes say is asked for. */
-static NTSTATUS ask_class(ULONG sub_class, ULONG first, PVOID to, ULONG length, PULONG n)
+static NTSTATUS of_class(HANDLE of, ULONG sub_class, PVOID to, ULONG length, PULONG n)
 {
+    const ULONG first = sub_class == EventTraceGroupMaskInformation ? 16 : 4;
     const struct {
         ULONG sub_class, spare;
         TRACEHANDLE trace;
     } head = { sub_class, 0, session.trace };
+    (void)of;
     memcpy(to, &head, length < first ? length : first);
     return ZwQuerySystemInformation(SystemPerformanceTraceInformation, to, length, n);
 }
 
-QUERY(group_mask, ask_class(EventTraceGroupMaskInformation, 16, to, length, n))
-QUERY(time_profile, ask_class(EventTraceTimeProfileInformation, 4, to, length, n))
+static const HANDLE me = ME, us = US;
 
 static const struct query {
     const char *name;
-    NTSTATUS (*ask)(PVOID to, ULONG length, PULONG n);
-    ULONG size;
+    service *ask;
+    ULONG class, size;
+    const HANDLE *of;  /* NULL: of no object */
     bool longer;       /* is taken too */
     ULONG from, until; /* no field: 0 */
 } queries[] = {
-    { "thread basic", thread_basic, sizeof(THREAD_BASIC_INFORMATION), false, 4, 8 },
-    { "thread times", thread_times, sizeof(KERNEL_USER_TIMES), false, 0, 0 },
-    { "thread cycles", thread_cycles, 16, false, 0, 0 },
-    { "thread group", thread_group, sizeof(GROUP_AFFINITY), false, 10, 16 },
-    { "thread profiled", thread_profiled, 1, false, 0, 0 },
-    { "process basic", process_basic, 0x30, false, 4, 8 },
-    { "process times", process_times, sizeof(KERNEL_USER_TIMES), false, 0, 0 },
-    { "process cycles", process_cycles, 16, false, 0, 0 },
-    { "event", event_basic, sizeof(EVENT_BASIC_INFORMATION), false, 0, 0 },
-    { "semaphore", semaphore_basic, sizeof(SEMAPHORE_BASIC_INFORMATION), false, 0, 0 },
-    { "mutant", mutant_basic, sizeof(MUTANT_BASIC_INFORMATION), false, 6, 8 },
-    { "mutant's owner", mutant_owner, 16, false, 0, 0 },
-    { "timer", timer_basic, 16, false, 9, 16 },
-    { "memory usage", memory_usage, 0x38, false, 0, 0 },
-    { "most counters", most_counters, 4, true, 0, 0 },
-    { "memory basic", memory_basic, sizeof(MEMORY_BASIC_INFORMATION), true, 44, 48 },
-    { "group mask", group_mask, sizeof(EVENT_TRACE_GROUPMASK_INFORMATION), false, 4, 8 },
-    { "time profile", time_profile, 8, false, 0, 0 },
+    { "thread basic", of_thread, ThreadBasicInformation, sizeof(THREAD_BASIC_INFORMATION), &me,
+      false, 4, 8 },
+    { "thread times", of_thread, ThreadTimes, sizeof(KERNEL_USER_TIMES), &me, false, 0, 0 },
+    { "thread cycles", of_thread, CYCLES, 16, &me, false, 0, 0 },
+    { "thread group", of_thread, GROUP_INFORMATION, sizeof(GROUP_AFFINITY), &me, false, 10, 16 },
+    { "thread profiled", of_thread, ThreadCounterProfiling, 1, &me, false, 0, 0 },
+    { "process basic", ZwQueryInformationProcess, 0, 0x30, &us, false, 4, 8 },
+    { "process times", ZwQueryInformationProcess, 4, sizeof(KERNEL_USER_TIMES), &us, false, 0, 0 },
+    { "process cycles", ZwQueryInformationProcess, 38, 16, &us, false, 0, 0 },
+    { "event", of_event, 0, sizeof(EVENT_BASIC_INFORMATION), &an_event, false, 0, 0 },
+    { "semaphore", of_semaphore, 0, sizeof(SEMAPHORE_BASIC_INFORMATION), &a_semaphore, false, 0,
+      0 },
+    { "mutant", of_mutant, MutantBasicInformation, sizeof(MUTANT_BASIC_INFORMATION), &a_mutant,
+      false, 6, 8 },
+    { "mutant's owner", of_mutant, MutantOwnerInformation, 16, &a_mutant, false, 0, 0 },
+    { "timer", ZwQueryTimer, 0, 16, &a_timer, false, 9, 16 },
+    { "memory usage", of_system, SystemMemoryUsageInformation, 0x38, NULL, false, 0, 0 },
+    { "most counters", of_traces, EtwMaxPmcCounterQueryCode, 4, NULL, true, 0, 0 },
+    { "memory basic", of_memory, 0, sizeof(MEMORY_BASIC_INFORMATION), &us, true, 44, 48 },
+    { "group mask", of_class, EventTraceGroupMaskInformation,
+      sizeof(EVENT_TRACE_GROUPMASK_INFORMATION), NULL, false, 4, 8 },
+    { "time profile", of_class, EventTraceTimeProfileInformation, 8, NULL, false, 0, 0 },
 };
+
+static NTSTATUS asked(const struct query *q, PVOID to, ULONG length, PULONG n)
+{
+    return q->ask(q->of ? *q->of : NULL, q->class, to, length, n);
+}
+
+/* Right but for one cause. */
+static void refused_by(const struct query *q, HANDLE of, ULONG class, NTSTATUS status)
+{
+    ULONG n = NONE;
+    uint8_t *to = end - q->size;
+    memset(to, FILL, q->size);
+    if (!CHECK_STATUS(q->ask(of, class, to, q->size, &n), status) |
+        !CHECK(ring3_all(to, q->size, FILL) && n == NONE))
+        test_note("%s, class %u", q->name, class);
+}
+
+static void refused_causes(const struct query *q)
+{
+    static const ULONG classes[] = { 0x40, 0x1000, 0x80000000, 0xffffffff };
+    for (unsigned i = 0; i < ARRAYSIZE(classes) && q->ask != of_traces && q->ask != of_class; i++)
+        refused_by(q, q->of ? *q->of : NULL, classes[i], STATUS_INVALID_INFO_CLASS);
+    if (!q->of)
+        return;
+    HANDLE poor = ring3_limited(*q->of, SYNCHRONIZE);
+    refused_by(q, NULL, q->class, STATUS_INVALID_HANDLE);
+    refused_by(q, (HANDLE)0x7777, q->class, STATUS_INVALID_HANDLE);
+    refused_by(q, q->ask == of_event ? a_mutant : an_event, q->class, STATUS_OBJECT_TYPE_MISMATCH);
+    refused_by(q, poor, q->class, STATUS_ACCESS_DENIED);
+    CHECK(CloseHandle(poor));
+}
 
 static const uint8_t fills[] = { 0x5a, 0xa5 };
 
@@ -115,7 +149,7 @@ static bool refused_lengths(const struct query *q)
         uint8_t *to = end - MOST;
         bool right = lengths[i] == q->size || (q->longer && lengths[i] > q->size);
         memset(to, FILL, MOST);
-        ok &= CHECK_STATUS(q->ask(to, lengths[i], &n),
+        ok &= CHECK_STATUS(asked(q, to, lengths[i], &n),
                            right ? STATUS_SUCCESS : STATUS_INFO_LENGTH_MISMATCH);
         ok &= CHECK(right || n == NONE || n == 0 || n == q->size);
         ok &= CHECK(ring3_all(to + q->size, MOST - q->size, FILL));
@@ -127,12 +161,11 @@ static bool refused_lengths(const struct query *q)
 static bool refused_places(const struct query *q)
 {
     static const ULONG read_only = 0;
-    bool ok = true,
-         reads = q->ask == memory_basic || q->ask == group_mask || q->ask == time_profile;
+    bool ok = true, reads = q->ask == of_memory || q->ask == of_class;
     for (unsigned i = 0; i < RING3_BAD_ADDRESSES && !reads; i++) {
         PVOID bad = i ? (PVOID)ring3_bad_addresses[i] : (PVOID)(uint64_t)&read_only;
-        ok &= CHECK_STATUS(q->ask(bad, q->size, NULL), STATUS_ACCESS_VIOLATION);
-        ok &= CHECK_STATUS(q->ask(end - q->size, q->size, bad), STATUS_ACCESS_VIOLATION);
+        ok &= CHECK_STATUS(asked(q, bad, q->size, NULL), STATUS_ACCESS_VIOLATION);
+        ok &= CHECK_STATUS(asked(q, end - q->size, q->size, bad), STATUS_ACCESS_VIOLATION);
     }
     return ok;
 }
@@ -145,7 +178,7 @@ static void check_query(const struct query *q)
         ULONG n = NONE;
         uint8_t *to = end - q->size; /* no byte more is there */
         memset(end - MOST, fills[i], MOST);
-        ok &= CHECK_OK(q->ask(to, q->size, &n));
+        ok &= CHECK_OK(asked(q, to, q->size, &n));
         ok &= CHECK_EQ(n, q->size);
         ok &= CHECK(ring3_all(end - MOST, MOST - q->size, fills[i]));
         memcpy(answers[i], to, q->size);
@@ -153,6 +186,7 @@ static void check_query(const struct query *q)
     if (!ok)
         test_note("%s", q->name);
     check_answer(q, answers);
+    refused_causes(q);
 }
 
 static bool make_objects(void)
@@ -177,7 +211,8 @@ static void close_objects(void)
 TEST_USER(
     lengths, answers,
     "each query takes the length of its structure and writes all of it and nothing else; what "
-    "is no field is 0; an answer without a place is refused [TP-92 TP-93 ET-35]")
+    "is no field is 0; an answer without a place, another class, handle, type of object or right "
+    "is refused as what it is [TP-92 TP-93 ET-35]")
 {
     REQUIRE(make_objects());
     for (const struct query *q = queries; q < queries + ARRAYSIZE(queries); q++)

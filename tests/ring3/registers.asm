@@ -26,15 +26,17 @@ registers_ud2:
     mov r14, [rdi + 104]
     mov r15, [rdi + 112]
     mov rdi, [rdi + 48]
-    stc
-    std
+    pushfq
+    or dword [rsp], 0x40401 ; AC, DF, CF
+    popfq
 registers_ud2_here:
     ud2
     xchg rdi, [rsp]
     mov [rdi], rax
     pushfq
-    pop rax
-    cld
+    mov rax, [rsp]
+    and dword [rsp], ~0x40400
+    popfq
     mov [rdi + 120], rax
     mov [rdi + 8], rcx
     mov [rdi + 16], rdx

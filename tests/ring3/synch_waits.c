@@ -63,6 +63,7 @@ TEST_USER(synch_waits, refusals,
     CHECK_STATUS(ZwWaitForSingleObject(NtCurrentThread(), FALSE, NOW), STATUS_TIMEOUT);
     CHECK_STATUS(ZwWaitForSingleObject(NtCurrentProcess(), FALSE, NOW), STATUS_TIMEOUT);
     CHECK_STATUS(ZwDelayExecution(FALSE, UNMAPPED), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwDelayExecution(FALSE, &(LARGE_INTEGER){ .QuadPart = -1 }), STATUS_SUCCESS);
     handles[2] = whole;
     CHECK(CloseHandle(weak));
     close_all(4);

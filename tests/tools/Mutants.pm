@@ -83,9 +83,9 @@ my @operators = (
 );
 # What a bound off by one does not change: one more look at what does not come, the larger or
 # smaller of two, and their difference.
-my $no_bound = qr{[<>]=?\ \w*(?:TRIES|PAUSES|SPIN|LOOKS)\b
+my $no_bound = qr{[<>]=?\ \w*(?:TRIES|PAUSES|SPIN|LOOKS|POLLS)\b
                   |(?<![^ (])([^ (].*?)\ [<>]=?\ (.+?)\ \?
-                   \ (?:\g1(?:\ -\ \g2)?\ :\ \g2(?:\ -\ \g1)?|\g2\ :\ \g1)(?=[;,)])}x;
+                   \ (?:\g1(?:\ -\ \g2)?\ :\ (?:\g2(?:\ -\ \g1)?|0)|\g2\ :\ \g1)(?=[;,)])}x;
 # What no operator touches: comments, assembly, what is said.
 my $no_code = qr{^\s*(?:\*(?![\w(*])|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|_Static_assert
                   |\bpanic\(|print\w*\(}x;
@@ -126,13 +126,22 @@ sub others
 # { line => text }...
 my $declared = qr/\w+ [\w *]*\w(?:\[.*\])?(?: =|[,;])/;
 my $statement = qr/^(\s++)(?!return|break|continue|case|default|else|\(void\)|$declared)/;
-# Two assignments without a call, of which neither has what the other writes: in either order they
-# do the same.
+# Two assignments, of which neither has what the other writes, nor gives what has it to a routine
+# that does more than compute: in either order they do the same.
+my $pure = qr/\b(?:cpuid|low_bits|sizeof|[A-Z][A-Z0-9_]+|u(?:16|32|64)|insn_\w+|thread_current
+                 |cpu_number|clock_ns)\(/x;
 sub independent
 {
-    my @written = map { /^[^=(]*?(\w+)(?:\[[^=]*\])? [-+|&]?= (?!.*\w\()/
-                        || /(\w+)(?:\+\+|--);$/ ? $1 : () } @_;
-    return @written == 2 && $_[1] !~ /\b$written[0]\b/ && $_[0] !~ /\b$written[1]\b/;
+    my $written = qr/^\s*\**([^=(]*?\w\]?) [-+|&]?= |^\s*(\S+\w)(?:\+\+|--);$/;
+    my @written = map { $_ =~ $written ? $1 // $2 : '' } @_;
+    for (0, 1) {
+        my ($path, $other) = ($written[$_], $_[!$_] =~ s/$pure/(/gr);
+        $path =~ s/\[(?![A-Z0-9_]+\]).*//;
+        my ($root) = $path =~ /^(\w+)/ or return 0;
+        return 0 if $other =~ /(?<![\w.>])\Q$path\E(?!\w)/
+            || ($other =~ /\w\(/ && ($path !~ /->/ || $other =~ / = .*\b$root\b/));
+    }
+    return 1;
 }
 
 my $undo = qr/release|free|unlock|close|cancel|remove|undo|dereference/;
