@@ -199,6 +199,11 @@ $(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(filter-out $(BUILD)/%,$(wildcard *
 	$(call SAY,AS)nasm -dKASAN_ON=$(if $(KASAN),1,0) -f elf64 -g -F dwarf \
 	    -i$(BUILD)/ -i$(BUILD)/dll/ $(WERROR) -MD $(@:.o=.d) -o $@ $<
 
+# Tests are half of what is compiled, and none promises how long it is; but where a test says what
+# the kernel's inline code costs, it is compiled as the kernel is.
+$(BUILD)/tests/%.o: CFLAGS += -Og
+$(BUILD)/tests/etw/etw_rate.o: CFLAGS += -O2
+
 # Routines that only drivers call, by the table.
 $(BUILD)/kernel/driver/%.o: CFLAGS += -Wno-missing-prototypes
 
