@@ -43,10 +43,8 @@ NO_KASAN := boot/boot.c kernel/base/sanitize/%.c kernel/base/string.c
 # Races by gcc and kcsan.c. The virtual PMU's host has no block of a CPU at GS.
 KCSAN_FLAGS := -fsanitize=thread --param tsan-distinguish-volatile=1 \
           --param tsan-instrument-func-entry-exit=0 -fno-optimize-sibling-calls
-# Places that a test reaches (cover.c), of what is not the tests'.
 SANITIZE = $(if $(filter-out $(NO_KASAN),$<),$(KASAN:1=$(KASAN_FLAGS)) \
-          $(if $(filter-out pmu/virt/% kernel/base/insn.c,$<),$(KCSAN:1=$(KCSAN_FLAGS))) \
-          $(if $(filter-out tests/%,$<),$(COVER:1=-fsanitize-coverage=trace-pc)))
+          $(if $(filter-out pmu/virt/% kernel/base/insn.c,$<),$(KCSAN:1=$(KCSAN_FLAGS))))
 COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-protector \
           -fno-omit-frame-pointer -fno-strict-aliasing -fno-asynchronous-unwind-tables \
           $(NO_LOOP_CALLS) -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP \
@@ -60,7 +58,7 @@ ROOMS  := base base/sanitize mm console counting ke profiling etw image services
 TEST_ROOMS := harness kernel hal pmu vpmu profiling etw cost
 FOLDERS := boot kernel $(ROOMS:%=kernel/%) hal hal/machine pmu pmu/events pmu/virt pmu/virt/blocks \
           pmu/virt/guests $(TEST_ROOMS:%=tests/%)
-SANITIZERS := $(if $(KASAN),,kasan) $(if $(KCSAN),,kcsan) $(if $(COVER),,cover)
+SANITIZERS := $(if $(KASAN),,kasan) $(if $(KCSAN),,kcsan)
 ASM    := $(sort $(wildcard $(FOLDERS:%=%/*.asm)))
 C      := $(sort $(wildcard $(FOLDERS:%=%/*.c)))
 C      := $(filter-out $(addprefix %/,$(SANITIZERS:=.c)),$(C))
@@ -133,12 +131,12 @@ $(BUILD)/ring3.o: $(BUILD)/dll/ring3.exe
 include kernel/user/windows.mk
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
-PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent blocks peers cpus)
+PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent blocks cpus)
 payloads: $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 $(BUILD)/transparent.elf: $(wildcard tests/guests/probes_*.asm)
 $(BUILD)/blocks.elf: tests/guests/sequences.h
-$(BUILD)/peers.elf: tests/harness/questions.h
-$(PAYLOADS): $(addprefix tests/guests/,guest.inc guest.h payload.ld) kernel/base/registers.inc
+$(PAYLOADS): $(addprefix tests/guests/,guest.inc guest.h checks.h payload.ld) \
+          kernel/base/registers.inc
 $(PAYLOADS): $(BUILD)/%.elf: tests/guests/%.asm tests/guests/%.c
 	@mkdir -p $(@D)/tests/guests
 	$(call SAY,AS)nasm -f elf64 $(WERROR) -o $(BUILD)/tests/guests/$*.asm.o tests/guests/$*.asm
@@ -200,6 +198,11 @@ $(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(filter-out $(BUILD)/%,$(wildcard *
 	@mkdir -p $(@D)
 	$(call SAY,AS)nasm -dKASAN_ON=$(if $(KASAN),1,0) -f elf64 -g -F dwarf \
 	    -i$(BUILD)/ -i$(BUILD)/dll/ $(WERROR) -MD $(@:.o=.d) -o $@ $<
+
+# Tests are half of what is compiled, and none promises how long it is; but where a test says what
+# the kernel's inline code costs, it is compiled as the kernel is.
+$(BUILD)/tests/%.o: CFLAGS += -Og
+$(BUILD)/tests/etw/etw_rate.o: CFLAGS += -O2
 
 # Routines that only drivers call, by the table.
 $(BUILD)/kernel/driver/%.o: CFLAGS += -Wno-missing-prototypes

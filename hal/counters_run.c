@@ -19,10 +19,7 @@ uint64_t hal_counter_bit(uint64_t selector)
     return exists ? pmu_here()->counters & PMU_BIT(ctr) : 0;
 }
 
-bool hal_counters_kept(uint64_t counters)
-{
-    return !counters || pmu_kept(bit_lowest(counters));
-}
+bool hal_counters_kept(uint64_t counters) { return !counters || pmu_kept(bit_lowest(counters)); }
 
 uint64_t hal_counter_mask(uint64_t selector)
 {

@@ -154,8 +154,8 @@ struct pmu_kind {
     /* What the self-test found on the first CPU of the kind. */
     uint64_t counters;     /* those of `reported` that passed */
     uint64_t left_running; /* firmware had left these enabled on some CPU of the kind */
-    bool exact; /* each instruction count of the self-test was exact, apart from offset */
-    int offset; /* instructions too many (< 0: too few) in each of them */
+    bool exact;    /* each instruction count of the self-test was exact, apart from offset */
+    int offset;    /* instructions too many (< 0: too few) in each of them */
     unsigned late; /* reads of the overflow status until a bit came, where it is late */
     enum pmu_verdict verdict; /* of the first counter that failed */
     struct pmu_measured measured;

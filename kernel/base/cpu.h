@@ -46,7 +46,7 @@ struct cpu {
     void *kthread;        /* the header of `thread`, which is what drivers call a PKTHREAD */
     const uint64_t *pml4; /* the table it runs with; atomic, this CPU writes it (vm_switch) */
     struct etw_stream *streams[16]; /* of the trace sessions; L: see etw_session.c */
-    uint64_t stray_nmis; /* that nobody claims; this CPU writes it, once the kernel runs */
+    uint64_t stray_nmis;   /* that nobody claims; this CPU writes it, once the kernel runs */
     uint64_t counter_seen; /* of thread profiling: what the first configured counter was last */
     uint64_t calls_made, calls_run; /* of smp_call to this CPU; L: call_lock; this CPU writes it */
     uint64_t tsc_behind; /* how far its TSC is behind the boot CPU's, if it cannot be set (tsc.c) */

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What a driver may rely on: statuses of each routine's refusals, waits, timers, DPCs, affinity,
  * services. */
-#include <intrin.h>
 #include "check_driver.h"
-#include "routine.h"
 #include <wdmsec.h>
 
 static VOID NTAPI overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle) {}
 
 /* A counter, or another resource, or both. */
-static NTSTATUS allocate(PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Resource, GROUP_AFFINITY *Affinity,
-                         HANDLE *Handle)
+static NTSTATUS allocate(PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Resource, HANDLE *Handle)
 {
     struct {
         PHYSICAL_COUNTER_RESOURCE_LIST List;
@@ -20,37 +17,24 @@ static NTSTATUS allocate(PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Resource, GROUP_A
         resources.List.Count = 2;
         resources.Another = *Resource;
     }
-    return HalAllocateHardwareCounters(Affinity, Affinity != NULL, &resources.List, Handle);
+    return HalAllocateHardwareCounters(NULL, 0, &resources.List, Handle);
 }
 
 static VOID check_counters(VOID)
 {
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR bad = { ResourceTypeMax, 0, { 0 } };
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR extended = { ResourceTypeExtendedCounterConfiguration,
-                                                      0,
-                                                      { 0 } };
     PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR handler = { ResourceTypeOverflow,
                                                      0,
                                                      { .OverflowHandler = overflowed } };
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR no_handler = { ResourceTypeOverflow,
-                                                        0,
-                                                        { .OverflowHandler = NULL } };
-    GROUP_AFFINITY group = { 1, KeQueryActiveGroupCount(), { 0 } };
-    HARDWARE_COUNTER counter = { PMCCounter, 0, 0 }, many[17] = { { PMCCounter, 0, 0 } }, got[16];
+    HARDWARE_COUNTER counter = { PMCCounter, 0, 0 }, got[16];
     HANDLE handle, second;
     ULONG count, rounds = KeQueryActiveGroupCount() > 1 ? 1 : 600; /* each asks every processor */
-    CHECK(allocate(&bad, NULL, &handle) == STATUS_INVALID_PARAMETER && !handle);
-    CHECK(allocate(NULL, &group, &handle) == STATUS_INVALID_PARAMETER);
-    CHECK(allocate(&extended, NULL, &handle) == STATUS_NOT_SUPPORTED);
-    CHECK(allocate(&no_handler, NULL, &handle) == STATUS_INVALID_PARAMETER);
     for (count = 0; count < rounds; count++) /* more often than there are owners */
-        if (allocate(&handler, NULL, &handle) || HalFreeHardwareCounters(handle))
+        if (allocate(&handler, &handle) || HalFreeHardwareCounters(handle))
             break;
     CHECK(count == rounds);
-    CHECK(allocate(NULL, NULL, &handle) == STATUS_SUCCESS);
-    CHECK(allocate(NULL, NULL, &second) == STATUS_INSUFFICIENT_RESOURCES && !second);
+    CHECK(allocate(NULL, &handle) == STATUS_SUCCESS);
+    CHECK(allocate(NULL, &second) == STATUS_INSUFFICIENT_RESOURCES && !second);
     CHECK(KeSetHardwareCounterConfiguration(&counter, 1) == STATUS_SUCCESS);
-    CHECK(KeSetHardwareCounterConfiguration(many, 17) == STATUS_INVALID_PARAMETER);
     CHECK(KeQueryHardwareCounterConfiguration(got, 16, &count) == STATUS_SUCCESS && count == 1 &&
           got[0].Index == 0);
     SUCCEEDS(KeSetHardwareCounterConfiguration(NULL, 0));
@@ -74,65 +58,6 @@ static VOID check_hal(VOID)
     CHECK(HalSetSystemInformation(99, 1, &information) == STATUS_INVALID_INFO_CLASS);
 }
 
-static struct {
-    volatile LONG calls, irql;
-    PVOID volatile frame;
-} pmi;
-
-static VOID NTAPI on_pmi(PVOID TrapFrame)
-{
-    pmi.irql = KeGetCurrentIrql();
-    pmi.frame = TrapFrame;
-    pmi.calls++;
-}
-
-static NTSTATUS set_pmi_handler(PVOID Handler, ULONG Size)
-{
-    return HalSetSystemInformation(1, Size, &Handler); /* HalProfileSourceInterruptHandler */
-}
-
-/* Counter 0 overflows once, by instructions of ring 0. */
-static VOID overflow_once(VOID)
-{
-    int leaf[4];
-    __cpuid(leaf, 0);
-    const BOOLEAN amd = leaf[1] == 0x68747541; /* "Auth" */
-    const ULONG counter = amd ? 0xc0010201 : 0xc1, select = amd ? 0xc0010200 : 0x186,
-                global = amd ? 0xc0000301 : 0x38f;
-    __writemsr(counter, amd ? 0xffffffffff00 : (ULONG64)-256);
-    __writemsr(select, 0x5200c0); /* retired instructions, ring 0, interrupt, enabled */
-    __writemsr(global, __readmsr(global) | 1);
-    for (volatile int i = 0; i < 1000; i++)
-        ;
-    __writemsr(select, 0);
-}
-
-/* A handler of the counters' interrupt, beside the owner's own. */
-static VOID check_pmi_handler(VOID)
-{
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR own = { ResourceTypeOverflow,
-                                                 0,
-                                                 { .OverflowHandler = overflowed } };
-    GROUP_AFFINITY one = { 1, 0, { 0 } }, before;
-    HANDLE handle;
-    SUCCEEDS(allocate(&own, NULL, &handle));
-    KeSetSystemGroupAffinityThread(&one, &before);
-    IS(set_pmi_handler(on_pmi, sizeof(PVOID) - 1), STATUS_INFO_LENGTH_MISMATCH);
-    overflow_once();
-    IS(pmi.calls, 0);
-    SUCCEEDS(set_pmi_handler(on_pmi, sizeof(PVOID)));
-    IS(set_pmi_handler(on_pmi, sizeof(PVOID)), STATUS_DEVICE_BUSY);
-    overflow_once();
-    IS(pmi.calls, 1);
-    IS(pmi.irql, PROFILE_LEVEL);
-    CHECK(pmi.frame);
-    SUCCEEDS(set_pmi_handler(NULL, sizeof(PVOID)));
-    overflow_once();
-    IS(pmi.calls, 1);
-    KeRevertToUserGroupAffinityThread(&before);
-    SUCCEEDS(HalFreeHardwareCounters(handle));
-}
-
 __declspec(dllimport) extern struct {
     ULONG Version;
     PVOID Others[71];
@@ -140,23 +65,15 @@ __declspec(dllimport) extern struct {
     VOID(NTAPI *HalCollectPmcCounters)(PVOID, ULONG64 *);
     VOID(NTAPI *HalFreePmcCounterSet)(PVOID);
 } HalPrivateDispatchTable;
-typedef NTSTATUS NTAPI CREATE_PROFILE(HANDLE *, HANDLE, PVOID, SIZE_T, ULONG, ULONG *, ULONG, ULONG,
-                                      KAFFINITY);
-typedef NTSTATUS NTAPI CONTROL_PROFILE(HANDLE);
-VOID NTAPI KeProfileInterruptWithSource(PVOID TrapFrame, ULONG Source);
 
 /* Sources that the counters of processor 0 count between two readings. */
 static VOID check_counter_set(VOID)
 {
     GROUP_AFFINITY one = { 1, 0, { 0 } }, before;
-    ULONG sources[] = { 2, 19 }, bad = 0xfe; /* instructions, cycles */
+    ULONG sources[] = { 2, 19 }; /* instructions, cycles */
     ULONG64 first[2], second[3] = { 0, 0, 42 };
     PVOID set = NULL;
     CHECK(HalPrivateDispatchTable.Version >= 17);
-    IS(HalPrivateDispatchTable.HalAllocatePmcCounterSet(0, &bad, 1, &set), STATUS_NOT_SUPPORTED);
-    IS(HalPrivateDispatchTable.HalAllocatePmcCounterSet(0, sources, 0, &set),
-       STATUS_INVALID_PARAMETER);
-    CHECK(!set);
     SUCCEEDS(HalPrivateDispatchTable.HalAllocatePmcCounterSet(0, sources, 2, &set));
     KeSetSystemGroupAffinityThread(&one, &before);
     HalPrivateDispatchTable.HalCollectPmcCounters(set, first);
@@ -164,32 +81,6 @@ static VOID check_counter_set(VOID)
     KeRevertToUserGroupAffinityThread(&before);
     CHECK(second[0] > first[0] && second[1] > first[1] && second[2] == 42);
     HalPrivateDispatchTable.HalFreePmcCounterSet(set);
-}
-
-/* A sample at address 0 counts in the profile object that covers it, by its source only. */
-static VOID check_sample(VOID)
-{
-    static UCHAR frame[512];
-    ULONG bucket = 0;
-    HANDLE profile = NULL;
-    CREATE_PROFILE *create_profile = routine(L"ZwCreateProfile");
-    CONTROL_PROFILE *start_profile = routine(L"ZwStartProfile"),
-                    *stop_profile = routine(L"ZwStopProfile");
-    CHECK(create_profile && start_profile && stop_profile);
-    if (!create_profile || !start_profile || !stop_profile)
-        return;
-    KeProfileInterruptWithSource(frame, 2);
-    SUCCEEDS(
-        create_profile(&profile, NULL, NULL, 4096, 12, &bucket, sizeof bucket, 2, (KAFFINITY)-1));
-    SUCCEEDS(start_profile(profile));
-    KeProfileInterruptWithSource(frame, 2);
-    IS(bucket, 1);
-    KeProfileInterruptWithSource(frame, 0);
-    IS(bucket, 1);
-    SUCCEEDS(stop_profile(profile));
-    KeProfileInterruptWithSource(frame, 2);
-    IS(bucket, 1);
-    SUCCEEDS(ZwClose(profile));
 }
 
 typedef NTSTATUS NTAPI CREATE_SECURE(PDRIVER_OBJECT, ULONG, PUNICODE_STRING, DEVICE_TYPE, ULONG,
@@ -334,9 +225,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     DriverObject->DriverUnload = unload;
     check_counters();
     check_hal();
-    check_pmi_handler();
     check_counter_set();
-    check_sample();
     check_names(DriverObject);
     check_threads();
     check_processors();

@@ -3,6 +3,62 @@
 ; stranger does.
 %include "tests/guests/guest.inc"
 
+; uint64_t rewritten(void): executes a routine, pushes other code over it, and executes it again.
+; Returns 12 in octal, what the routine put into EAX. No CALL between: it stores, too.
+global rewritten
+rewritten:
+    mov r8, rsp
+    xor r9d, r9d
+    lea rsp, [.routine + 8]
+    jmp .routine
+.back:
+    lea r9d, [r9 * 8 + rax]
+    cmp r9d, 8
+    jae .end
+    push qword [.other]
+    jmp .routine
+.end:
+    mov rsp, r8
+    mov eax, r9d
+    ret
+align 8
+.routine:
+    mov eax, 1
+    jmp short .back
+    nop
+.other:
+    db 0b8h, 2, 0, 0, 0, 0ebh, (.back - .routine - 7) & 0ffh, 90h
+
+; uint64_t on_clean_stack(uint64_t top, uint32_t msr, uint64_t on, const uint64_t *entry): starts a
+; counter, and waits on another stack for its interrupt. Returns the stack's page-table entry as the
+; interrupt's handler finds it before it stores anything; 0: no interrupt came.
+global on_clean_stack, clean_interrupt
+on_clean_stack:
+    mov r8, rdx
+    mov r9, rcx
+    mov r10, rsp
+    xor r11d, r11d
+    mov ecx, esi
+    write_msr r8
+    mov edx, 100000
+    mov rsp, rdi
+    sti
+.wait:
+    test r11, r11
+    jnz .came
+    dec edx
+    jnz .wait
+.came:
+    cli
+    mov rsp, r10
+    mov rax, r11
+    ret
+clean_interrupt:
+    mov r11, [r9]
+    mov eax, 0xfee000b0
+    mov dword [rax], 0
+    iretq
+
 ; void gate_loop(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops): between the two WRMSRs,
 ; the first counted and the second not, 2 * loops + 4 instructions
 global gate_loop

@@ -2,7 +2,7 @@
 /* The virtual PMU as a foreign kernel sees it. Its own tables, handlers and drivers; nothing of
  * ntpmu's. It reports as TAP on COM1 and ends through isa-debug-exit. What the PMU is, it takes
  * from CPUID. */
-#include "tests/guests/guest.h"
+#include "tests/guests/checks.h"
 
 /* What one vendor calls things. */
 struct pmu {
@@ -22,6 +22,10 @@ void gate_halt(uint32_t msr, uint64_t on, uint64_t off);
 void run_user(uint64_t loops);
 extern const uint8_t user_loop[];
 void recover(void);
+uint64_t rewritten(void);
+uint64_t on_clean_stack(uint64_t top, uint32_t msr, uint64_t on, const uint64_t *entry);
+extern const uint8_t clean_interrupt[];
+extern uint64_t dirs[];
 
 #define USER (1u << 16)
 #define KERNEL (1u << 17)
@@ -30,55 +34,18 @@ void recover(void);
 #define HPET(offset) (*(volatile uint32_t *)(uint64_t)(0xfed00000 + (offset)))
 #define PMI_VECTOR 0x60
 #define TIMER_VECTOR 0x40
+#define CLEAN_VECTOR 0x61
+#define MARKS 0x60u /* of a page table's entry: accessed, dirty */
 
 static struct pmu pmu;
 static volatile unsigned interrupts, ticks;
-static volatile uint64_t hit_rip;
-static unsigned number, failures;
-
-/* --- Output. --- */
-
-static void say_number(uint64_t v)
-{
-    char digits[24];
-    unsigned n = sizeof digits;
-    digits[--n] = 0;
-    do
-        digits[--n] = (char)('0' + v % 10);
-    while (v /= 10);
-    say(digits + n);
-}
-
-static void check_that(const char *name, uint64_t found, uint64_t wanted)
-{
-    number++;
-    if (found != wanted) {
-        failures++;
-        say("# found ");
-        say_number(found);
-        say(", want ");
-        say_number(wanted);
-        say("\nnot ");
-    }
-    say("ok ");
-    say_number(number);
-    say(" - payload: ");
-    say(name);
-    say("\n");
-}
-
-static void finish_run(void)
-{
-    say("1..");
-    say_number(number);
-    say(failures ? "\n# FAIL payload\n" : "\n# PASS payload\n");
-    end(failures ? 0x11 : 0x10);
-}
+static volatile uint64_t hit_rip, fault_flags;
 
 /* --- The machine. --- */
 
 bool trap_handler(struct frame *frame)
 {
+    fault_flags = frame->rflags;
     if (frame->vector == 2 || frame->vector == PMI_VECTOR) {
         interrupts++;
         hit_rip = frame->rip;
@@ -408,6 +375,35 @@ static void check_masked(void)
     disarm(0);
 }
 
+/* The processor, or a hypervisor in its place, stores an interrupt's frame. */
+static void check_frame(void)
+{
+    uint64_t on, off, *entry = &dirs[FREE >> 21];
+    uint32_t msr = arm_counter(0, KERNEL | INT, -100ul & counter_mask(), &on, &off);
+    set_gate(CLEAN_VECTOR, clean_interrupt, 8, 0, 0x8e);
+    *entry &= ~(uint64_t)MARKS;
+    asm volatile("invlpg (%0)" : : "r"(FREE) : "memory");
+    APIC(0x340) = CLEAN_VECTOR;
+    uint64_t found = on_clean_stack(FREE + 4096, msr, on, entry);
+    try_wrmsr(msr, off);
+    check_that("an interrupt's frame marks its page", found & MARKS, MARKS);
+    disarm(0);
+}
+
+/* What decoding must not change. */
+static void check_decoded(void)
+{
+    uint64_t value, branches = is_intel() ? 0xc4 : 0xc2;
+    try_wrmsr(select_of(0), EN | KERNEL | branches);
+    if (pmu.gate)
+        try_wrmsr(pmu.gate, 1);
+    uint64_t vector = try_rdpmc(31, &value), flags = fault_flags, returned = rewritten();
+    disarm(0);
+    check_that("a fault while branches count", vector, 13);
+    check_that("... has RF in its frame", flags >> 16 & 1, 1);
+    check_that("code that a PUSH has written is read again", returned, 012);
+}
+
 static void check_halt(void)
 {
     uint64_t on, off;
@@ -480,6 +476,8 @@ void payload_main(uint32_t magic, uint32_t info)
         check_overflow(0x400, periods[i]);
     }
     check_masked();
+    check_frame();
+    check_decoded();
     check_halt();
     uint32_t version = (IO_APIC(0) = 1, IO_APIC(0x10));
     for (unsigned i = 0; i < sizeof periods / sizeof periods[0]; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions that must change nothing, for whoever asks them: ring 0, ring 3, another kernel. */
+/* Questions that must change nothing, for whoever asks them: ring 0, ring 3. */
 #pragma once
 #include <stdint.h>
 

@@ -32,8 +32,8 @@ static uint64_t journey(HANDLE profile, uint64_t cpus, bool moves)
         run_on(1);
         bool once = read_once(profile, &before);
         for (uint64_t cpu = 0; cpu < cpus; cpu++) {
-            run_on(UINT64_C(1) << (moves ? cpu : 0));
-            Sleep(0); /* the move */
+            run_on(UINT64_C(1) << cpu * moves); /* no branch: as many instructions */
+            Sleep(0);                           /* the move */
             ring3_work(ITERATIONS);
         }
         if (read_once(profile, &after) && once)

@@ -51,6 +51,9 @@ static NTSTATUS attempt(struct arguments a)
                                     a.buffer_size, a.source, a.groups, a.affinity));
 }
 
+/* Aligned, but not to be written. */
+#define CODE ((uint64_t)attempt & ~7ull)
+
 static NTSTATUS create_on(KAFFINITY affinity)
 {
     return closed(ZwCreateProfile(&handle, ME, REGION, REGION_SIZE, 4, buffer, 4 * BUCKETS,
@@ -184,7 +187,7 @@ TEST_USER(
     CHECK_STATUS(CREATE(.handle = (PHANDLE)KERNEL_HALF), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.handle = NULL), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.handle = (PHANDLE)(USER_END - 4)), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(CREATE(.handle = (PHANDLE)(uint64_t)attempt), STATUS_ACCESS_VIOLATION); /* code */
+    CHECK_STATUS(CREATE(.handle = (PHANDLE)CODE), STATUS_ACCESS_VIOLATION);
     for (unsigned i = 1; i < 4; i++)
         CHECK_STATUS(CREATE(.buffer = (uint8_t *)buffer + i), STATUS_DATATYPE_MISALIGNMENT);
     CHECK_STATUS(CREATE(.buffer = NULL), STATUS_ACCESS_VIOLATION);
@@ -386,8 +389,7 @@ TEST_USER(
     CHECK_EQ(interval_of(ProfileAlignmentFixup), 0);
     CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, NULL), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)KERNEL_HALF), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)(uint64_t)attempt),
-                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)CODE), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)((uint64_t)buffer + 2)),
                  STATUS_DATATYPE_MISALIGNMENT);
     CHECK_STATUS(ZwSetIntervalProfile(20000, ProfileTime), STATUS_PRIVILEGE_NOT_HELD);

@@ -10,47 +10,47 @@ use Text;
 my @house = qw(
     kernel/nt 1620
     kernel/base 3080
-    kernel/mm 680
+    kernel/mm 700
     kernel/console 670
-    pmu 2890
-    pmu/virt 8970
+    pmu 2930
+    pmu/virt 9080
     hal/machine 2160
     hal 3120
-    kernel/counting 410
-    kernel/ke 5890
-    kernel/profiling 1300
+    kernel/counting 480
+    kernel/ke 5900
+    kernel/profiling 1330
     kernel/etw 2340
     kernel/image 1050
     kernel/services 790
     kernel 1020
-    kernel/driver 4370
+    kernel/driver 4380
     kernel/init 530
     boot 1930
-    tests/harness 6430
-    tests/hal 3720
-    tests/pmu 6360
-    tests/vpmu 2980
-    tests/profiling 3430
+    tests/harness 6710
+    tests/hal 3730
+    tests/pmu 6550
+    tests/vpmu 2790
+    tests/profiling 3480
     tests/etw 2860
-    tests/kernel 3330
+    tests/kernel 3340
     tests/cost 1060
-    tests 1370
+    tests 1280
 );
 our @ROOMS = grep { /\D/ } @house;
 my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 9990
-    tests/ring3 8550
-    tests/guests 6730
-    tests/machines 2470
-    tests/tools 7820
-    tests/programs 4240
-    tests/drivers 2920
+    kernel/user 10050
+    tests/ring3 8710
+    tests/guests 6220
+    tests/machines 2510
+    tests/tools 7920
+    tests/programs 4260
+    tests/drivers 2820
     tests/samples 1120
     tests/mutants 740
-    doc 640
+    doc 650
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);

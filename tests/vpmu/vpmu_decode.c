@@ -125,10 +125,15 @@ static void prediction(const struct events *events)
     CHECK_BECAUSE(wrong, 1, n / 10, "the first iteration and the last, by the stated model");
     CHECK_EQ(count_decoded(events->code[MISPREDICTED], 0, lab_loop, n), 2);
     CHECK_EQ(count_decoded(events->code[MISPREDICTED], 0, lab_loop, 1), 0);
+    /* Unit masks of event C4h: not taken, of Skylake and later; taken, of Ice Lake and later. */
+    if (events->code[TAKEN] == CODE(0xc4, 0x20))
+        CHECK_EQ(count_decoded(CODE(0xc4, 0x10), 0, lab_loop, n), 1);
+    if (events->code[CONDITIONAL] == CODE(0xc4, 0x11))
+        CHECK_EQ(count_decoded(CODE(0xc4, 0x01), 0, lab_loop, n), n - 1);
 }
 
 /* Two lines of the first cache: no third one takes the place of both. */
-static uint8_t halves[2][4096] __attribute__((aligned(64)));
+static uint8_t halves[2][4096] __attribute__((aligned(128)));
 
 #define LOADS_OF(n)                                                                                \
     static void load_flushed_##n(uint64_t times)                                                   \
@@ -153,9 +158,23 @@ static uint64_t miss_again(uint64_t code, void (*flushed)(uint64_t), void (*agai
     return count_decoded(code, 0, again, 101) - (once - 1);
 }
 
+/* Two lines that are one prefetch: one of them misses. */
+static void load_pairs(uint64_t times)
+{
+    while (times--)
+        asm volatile("clflush %0\nclflush %1\nmfence\nmov %0,%%al\nmov %1,%%al"
+                     : "+m"(halves[0][128]), "+m"(halves[0][192])
+                     :
+                     : "rax", "memory");
+}
+
 static void caches(const struct events *events)
 {
     for (unsigned kind = REFERENCES; kind <= MISSES; kind++) {
+        count_decoded(events->code[kind], 0, load_pairs, 1);
+        uint64_t once = count_decoded(events->code[kind], 0, load_pairs, 1);
+        CHECK_EQ(count_decoded(events->code[kind], 0, load_pairs, 101) - once,
+                 kind == MISSES ? 100 : 200);
         uint64_t code = events->code[kind], one = miss_again(code, load_flushed_0, load_again_0),
                  other = miss_again(code, load_flushed_1, load_again_1);
         CHECK(one == 0 || other == 0); /* the stack may take the line of one of them */
@@ -223,7 +242,8 @@ TEST(vpmu, prediction, "a loop has two mispredictions, as the model says [VP-54]
 {
     run_decoded(prediction);
 }
-TEST(vpmu, caches, "a load after CLFLUSH misses, the next one hits [VP-57 slow]")
+TEST(vpmu, caches,
+     "a load after CLFLUSH misses, the next one hits, one of its neighbour too [VP-57 slow]")
 {
     run_decoded(caches);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A question changes nothing: SDM volume 2 and AMD64 APM volume 3, CPUID. Programs ask a
- * hypervisor's leaves with whatever is in ECX: rr with FFFFFFFFh. A payload asks too
- * (tests/guests/peers.c). */
+ * hypervisor's leaves with whatever is in ECX: rr with FFFFFFFFh. */
 #include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/questions.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What threads and the process have used, and what the machine has. */
-#define _WINMM_ /* timeGetTime is ours */
 #include "kernel32.h"
 
 #define THREAD_TIMES 1
