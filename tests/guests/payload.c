@@ -393,7 +393,7 @@ static void check_frame(void)
 /* What decoding must not change. */
 static void check_decoded(void)
 {
-    uint64_t value, branches = is_intel() ? 0xc4 : 0xc2;
+    uint64_t value, on, off, branches = is_intel() ? 0xc4 : 0xc2;
     try_wrmsr(select_of(0), EN | KERNEL | branches);
     if (pmu.gate)
         try_wrmsr(pmu.gate, 1);
@@ -402,6 +402,10 @@ static void check_decoded(void)
     check_that("a fault while branches count", vector, 13);
     check_that("... has RF in its frame", flags >> 16 & 1, 1);
     check_that("code that a PUSH has written is read again", returned, 012);
+    uint32_t msr = arm_counter(0, KERNEL | 0xeeff, 0, &on, &off);
+    gate_loop(msr, on, off, 10);
+    check_that("an event that is not modelled counts 0", rdmsr(counter_msr(0)), 0);
+    disarm(0);
 }
 
 static void check_halt(void)
