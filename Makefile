@@ -202,7 +202,8 @@ $(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(filter-out $(BUILD)/%,$(wildcard *
 # Tests are half of what is compiled, and none promises how long it is; but where a test says what
 # the kernel's inline code costs, it is compiled as the kernel is.
 $(BUILD)/tests/%.o: CFLAGS += -Og
-$(BUILD)/tests/etw/etw_rate.o: CFLAGS += -O2
+COSTS := harness/cost cost/cost_operations hal/hal_pmc_sets profiling/tp_cost etw/etw_rate
+$(COSTS:%=$(BUILD)/tests/%.o): CFLAGS += -O2
 
 # Routines that only drivers call, by the table.
 $(BUILD)/kernel/driver/%.o: CFLAGS += -Wno-missing-prototypes

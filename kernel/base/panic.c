@@ -43,11 +43,13 @@ const char *symbol_of(uint64_t address, uint32_t *offset)
     return name;
 }
 
-static void print_place(uint64_t address)
+/* back: 1 where a call returns to, which is the next function if the call is the last instruction.
+ */
+static void print_place(uint64_t address, unsigned back)
 {
     uint32_t offset;
-    const char *name = symbol_of(address, &offset);
-    print("#   %lx %s+0x%x\n", address, name, offset);
+    const char *name = symbol_of(address - back, &offset);
+    print("#   %lx %s+0x%x\n", address, name, offset + back);
 }
 
 static void print_owner(uint64_t address)
@@ -68,7 +70,7 @@ static void backtrace(uint64_t rbp)
             print_owner(frame[1]); /* it keeps no frame pointer */
             break;
         }
-        print_place(frame[1]);
+        print_place(frame[1], 1);
         rbp = frame[0];
     }
 }
@@ -158,7 +160,7 @@ void panic_trap(const struct trap_frame *f, uint64_t fault_address)
     print("# r8 %lx r9 %lx r10 %lx r11 %lx r12 %lx r13 %lx r14 %lx r15 %lx\n", f->r8, f->r9, f->r10,
           f->r11, f->r12, f->r13, f->r14, f->r15);
     if (f->rip >= (uint64_t)text_start && f->rip < (uint64_t)text_end)
-        print_place(f->rip);
+        print_place(f->rip, 0);
     else
         print_owner(f->rip);
     backtrace(f->rbp);

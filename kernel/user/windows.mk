@@ -96,7 +96,6 @@ RING3_C := $(sort $(wildcard tests/ring3/*.c)) tests/harness/checks.c kernel/bas
 RING3_OBJ := $(RING3_C:%.c=$(BUILD)/dll/%.o) \
           $(patsubst %,$(BUILD)/dll/%.o,$(sort $(wildcard tests/ring3/*.asm)))
 $(RING3_OBJ): WIN_DEFINES := -Itests/ring3/include -fno-strict-aliasing -Wno-format
-$(RING3_OBJ): WIN_FLAGS := $(WIN_FLAGS:-O2=-Og)
 $(BUILD)/dll/%.asm.o: %.asm
 	@mkdir -p $(@D)
 	$(call SAY,AS)nasm -f win64 $(WERROR) -MD $(@:.o=.d) -o $@ $<
