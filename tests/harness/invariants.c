@@ -50,11 +50,11 @@ static uint64_t entry(void) { return hal_pmi_is_nmi() ? APIC_LVT_NMI : APIC_PMI_
 static uint64_t entry_here(void) { return pmu_here()->counters ? apic_read_pmi_lvt() : entry(); }
 static uint64_t read_control(void) { return msr_or_0(pmu_here()->msr.global_control); }
 
-/* Without what firmware's counters and reserved bits say; a counter that runs may overflow at any
- * time. */
+/* Without what firmware's counters and reserved bits say; a counter that somebody has may overflow
+ * at any time. */
 static uint64_t read_status(void)
 {
-    if (pmu_this_cpu()->running)
+    if (pmu_this_cpu()->running || hal_counters_owned_here())
         return 0;
     return msr_or_0(pmu_here()->msr.global_status) & (pmu_here()->counters | FROZEN);
 }
