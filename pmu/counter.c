@@ -298,11 +298,11 @@ uint64_t pmu_selected(unsigned ctr)
            (select & FIXED_INTERRUPT ? PMU_INTERRUPT : 0);
 }
 
-/* Whether its register has the select that pmu_program wrote, with this enable bit. */
-static bool is_selected(const struct pmu_cpu *cpu, unsigned ctr, uint64_t enable)
+/* Whether its register has the select that pmu_program wrote, enabled, but for the bits ignored. */
+static bool is_selected(const struct pmu_cpu *cpu, unsigned ctr, uint64_t ignored)
 {
     uint64_t want = cpu->selects[ctr], is = rdmsr(pmu_select_msr(cpu->kind, ctr));
-    return ctr < PMU_FIXED ? is == (want | enable)
+    return ctr < PMU_FIXED ? !((is ^ (want | PMU_ENABLE)) & ~ignored)
                            : (is & fixed_mask(ctr)) == fixed_bits(ctr, want);
 }
 
@@ -314,7 +314,7 @@ uint64_t pmu_rewritten(void)
     if (pmu->msr.global_control && running)
         found = running & ~rdmsr(pmu->msr.global_control);
     for_each_bit(ctr, running) {
-        if (!is_selected(cpu, (unsigned)ctr, PMU_ENABLE))
+        if (!is_selected(cpu, (unsigned)ctr, 0))
             found |= PMU_BIT(ctr);
     }
     return found;
@@ -323,7 +323,7 @@ uint64_t pmu_rewritten(void)
 bool pmu_kept(unsigned ctr)
 {
     const struct pmu_cpu *cpu = pmu_this_cpu();
-    return !cpu->selects[ctr] || is_selected(cpu, ctr, 0) || is_selected(cpu, ctr, PMU_ENABLE);
+    return !cpu->selects[ctr] || is_selected(cpu, ctr, PMU_ENABLE);
 }
 
 struct pmu_gate pmu_gate(unsigned ctr)

@@ -69,7 +69,9 @@ static void drop_stale(struct thread_profiling *p)
 bool thread_profiling_check(struct thread_profiling *p)
 {
     if (p->active && !hal_counters_kept(p->counters)) {
-        __atomic_store_n(&counter_config_lost, COUNTERS_LOST, __ATOMIC_RELEASE);
+        enum counters_lost kept = COUNTERS_KEPT; /* what was said stays so */
+        __atomic_compare_exchange_n(&counter_config_lost, &kept, COUNTERS_LOST, false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
         __atomic_fetch_add(&counter_config_generation, 1, __ATOMIC_RELEASE);
         drop_stale(p);
         p->block->UpdateCount++;

@@ -111,7 +111,6 @@ $(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
 $(BUILD)/tests/harness/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
 WIN_OBJECTS := $(RING3_OBJ) $(NTDLL_OBJ) $(KERNEL32_OBJ) $(MSVCRT_OBJ) $(ADVAPI32_OBJ)
 
-
 # Header, without its ending; objects.
 define compiled_ahead
 $(2): | $(1).gch

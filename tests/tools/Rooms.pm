@@ -30,7 +30,7 @@ my @house = qw(
     tests/hal 3730
     tests/pmu 6550
     tests/vpmu 2790
-    tests/profiling 3480
+    tests/profiling 3510
     tests/etw 2860
     tests/kernel 3340
     tests/cost 1060

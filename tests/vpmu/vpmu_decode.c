@@ -6,18 +6,19 @@
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 
-enum kind { /* as in struct lab_op */
-            LOADS,
-            STORES,
-            BRANCHES,
-            CONDITIONAL,
-            TAKEN,
-            FAR,
-            MISPREDICTED,
-            REFERENCES,
-            MISSES,
-            SLOTS,
-            KINDS
+/* As in struct lab_op. */
+enum kind {
+    LOADS,
+    STORES,
+    BRANCHES,
+    CONDITIONAL,
+    TAKEN,
+    FAR,
+    MISPREDICTED,
+    REFERENCES,
+    MISSES,
+    SLOTS,
+    KINDS
 };
 #define CODE(number, mask) ((mask) << 8 | (number))
 #define UMASK2(mask) ((uint64_t)(mask) << 40)
