@@ -46,25 +46,19 @@ static inline uint64_t questions_answers(void)
 }
 
 /* An interrupt in between adds some: the least of three times. */
-static inline uint64_t questions_lacking(uint32_t selector)
+static inline void questions_look(struct questions *q, unsigned time, uint32_t selector)
 {
-    uint64_t lacking = UINT64_MAX;
-    for (unsigned time = 0; time < 3; time++) {
-        uint64_t most = 0, least = UINT64_MAX;
+    q->exact[time] = q->lacking[time] = UINT64_MAX;
+    for (unsigned turn = 0; turn < 3; turn++) {
+        uint64_t most = 0, least = UINT64_MAX, exact = QUESTIONS_LOOK(selector, QUESTIONS_WAITS);
         for (unsigned i = 0; i < QUESTIONS_TRIES; i++) {
             uint64_t added = QUESTIONS_LOOK(selector, QUESTIONS_NOP);
             most = added > most ? added : most;
             least = added < least ? added : least;
         }
-        lacking = most - least < lacking ? most - least : lacking;
+        q->exact[time] = exact < q->exact[time] ? exact : q->exact[time];
+        q->lacking[time] = most - least < q->lacking[time] ? most - least : q->lacking[time];
     }
-    return lacking;
-}
-
-static inline void questions_look(struct questions *q, unsigned time, uint32_t selector)
-{
-    q->exact[time] = QUESTIONS_LOOK(selector, QUESTIONS_WAITS);
-    q->lacking[time] = questions_lacking(selector);
 }
 
 /* The counter counts instructions of this ring. */
