@@ -17,9 +17,9 @@
 /* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
  * translate code anew. */
 enum {
-    BLOCKS = 12288,
-    INDEX_BITS = 15,
-    ALL_PARTS = 28672,
+    BLOCKS = 8192,
+    INDEX_BITS = 14,
+    ALL_PARTS = 20480,
     PLACES = 64,
     CODE_PAGES = 1024,
     RUN_MOST = 1000,

@@ -10,7 +10,7 @@
 /* For what is rarely executed: small rather than fast. */
 #define COLD __attribute__((cold))
 
-enum { PARTS = 8, BLOCK_BYTES = 64, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 3145728 };
+enum { PARTS = 8, BLOCK_BYTES = 64, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 2097152 };
 
 /* Counts of the events from EVENT_BRANCHES on, 12 bits each; above them in the last word:
  * instructions. */
