@@ -17,10 +17,11 @@
 /* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
  * translate code anew. */
 enum {
-    BLOCKS = 4096,
+    BLOCKS = 8192,
     INDEX_BITS = 14,
-    ALL_PARTS = 16384,
+    ALL_PARTS = 20480,
     PLACES = 64,
+    CODE_PAGES = 1024,
     RUN_MOST = 1000,
     STRINGS_MOST = 8
 };
@@ -52,7 +53,7 @@ static uint64_t run_number;
 /* The host's pages that hold code of this run; the low bits of a page's number select the entry,
  * which holds its address and the run's number. An entry that several pages share holds the run's
  * number alone: each of them may hold code. */
-static uint64_t code_pages[PLACES];
+static uint64_t code_pages[CODE_PAGES];
 
 /* What this run has executed. */
 static struct sums sums;
@@ -62,7 +63,7 @@ static uint8_t unused_bits;  /* of its addresses */
 /* The time of block.checked. It grows whenever the guest may have changed pages or code. */
 static uint64_t now;
 
-static uint64_t *code_page(uint64_t host) { return &code_pages[host / PAGE_SIZE % PLACES]; }
+static uint64_t *code_page(uint64_t host) { return &code_pages[host / PAGE_SIZE % CODE_PAGES]; }
 static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | run_number; }
 
 static void remember_code(uint64_t host)
@@ -118,17 +119,17 @@ static void begin_run(void)
     run_number = 1;
 }
 
-/* Bytes after the end of b->bytes are 0, as in the last word that is compared. */
 static bool is_same_code(const struct block *b, const uint8_t *bytes)
 {
-    unsigned i = 0, left = b->length % 8;
-    for (; i + 8 <= b->length; i += 8)
-        if (get64(b->bytes + i) != get64(bytes + i))
-            return false;
-    uint64_t last = 0;
-    while (left--)
-        last = last << 8 | bytes[i + left];
-    return last == get64(b->bytes + i);
+    unsigned i = 0, last = b->length - 8u;
+    if (b->length < 8) {
+        while (i < b->length && b->bytes[i] == bytes[i])
+            i++;
+        return i == b->length;
+    }
+    while (i < last && get64(b->bytes + i) == get64(bytes + i))
+        i += 8;
+    return i >= last && get64(b->bytes + last) == get64(bytes + last);
 }
 
 static bool is_full(void)
@@ -312,6 +313,8 @@ static void begin_access(struct vcpu *v, const struct part *p, uint8_t *memory, 
     struct block_state *s = &v->stack.state;
     s->pointer = (uint64_t)memory;
     s->r[RSP] += (uint64_t)(int64_t)p->stack;
+    if (!v->pmu.decoding[v->vmcb.cpl == 3])
+        return; /* as a step, which then decodes nothing */
     uint32_t missed = predict_access(&v->caches, address - p->after);
     if (missed & EFFECT(EVENT_REFERENCES))
         count_event(EVENT_REFERENCES);
@@ -458,6 +461,18 @@ static void count_run(struct vcpu *v, bool user)
     count_block(v, user, sums.word[1] >> SUM_INSTRUCTIONS, events);
 }
 
+/* Whether the block need not run freely. *page: where it need not, or all ones: anywhere. */
+static bool may_stay(struct vcpu *v, const struct block *b, uint64_t *page)
+{
+    uint64_t at = (uint64_t)b->code & -PAGE_SIZE;
+    if (*page == ~0ul || *page == at)
+        return true;
+    if (!rep_stays(v, (uint64_t)b->code - DIRECT_MAP, b->instructions))
+        return false;
+    *page = v->rep.stays == REP_STAYS ? at : 0;
+    return true;
+}
+
 static void run_blocks(struct vcpu *v, bool user)
 {
     uint64_t most = count_block_left(v, user);
@@ -467,12 +482,11 @@ static void run_blocks(struct vcpu *v, bool user)
     struct block *b = &blocks[0];
     allowed = vectors_of(v);
     unused_bits = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
-    bool all = must_step_all(v, user);
+    uint64_t stays = must_step_all(v, user) ? ~0ul : 0;
     do
         b = next_block(v, b);
     while (b && sums.word[1] + b->sums.word[1] < most << SUM_INSTRUCTIONS &&
-           (all || rep_stays(v, (uint64_t)b->code - DIRECT_MAP, b->instructions)) &&
-           run_block(v, b, user));
+           may_stay(v, b, &stays) && run_block(v, b, user));
     store_state(v);
     if (sums.word[1] >> SUM_INSTRUCTIONS) {
         v->vmcb.rflags &= ~(uint64_t)RFLAGS_RF;

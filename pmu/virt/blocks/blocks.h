@@ -10,7 +10,7 @@
 /* For what is rarely executed: small rather than fast. */
 #define COLD __attribute__((cold))
 
-enum { PARTS = 8, BLOCK_BYTES = 64, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 1048576 };
+enum { PARTS = 8, BLOCK_BYTES = 64, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 2097152 };
 
 /* Counts of the events from EVENT_BRANCHES on, 12 bits each; above them in the last word:
  * instructions. */
@@ -65,7 +65,7 @@ struct block {
     uint64_t checked;    /* the time at which the code was last compared */
     const uint8_t *code; /* where it was then */
     struct block *link;  /* the one that followed it */
-    uint8_t bytes[BLOCK_BYTES + 8];
+    uint8_t bytes[BLOCK_BYTES];
     struct sums sums;
     uint64_t branch;         /* RIP of the branch at the end */
     uint64_t compared, from; /* quirk fused: of a last comparison, else 0; FROM in the list */

@@ -346,10 +346,21 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     return true;
 }
 
+/* At once: a store into a page that has executed takes an emulator long. */
+static COLD void place_code(struct block *b, const uint8_t *emitted, unsigned n,
+                            struct block_space *space)
+{
+    for (struct part *p = b->part; p < b->part + b->parts; p++)
+        p->code = p->code ? space->code + (p->code - emitted) : NULL;
+    memcpy(space->code, emitted, n);
+    space->code += n;
+}
+
 void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
                      struct block_space *space)
 {
-    struct emitter e = { .at = space->code };
+    static uint8_t emitted[BLOCK_CODE_MOST];
+    struct emitter e = { .at = emitted };
     uint64_t rip = v->vmcb.rip;
     bool ends = false;
     *b = (struct block){ .part = space->part };
@@ -370,5 +381,5 @@ void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
     memcpy(b->bytes, code, b->length);
     v->vmcb.rip = rip;
     space->part += b->parts;
-    space->code = e.at;
+    place_code(b, emitted, (unsigned)(e.at - emitted), space);
 }
