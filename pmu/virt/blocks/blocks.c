@@ -23,7 +23,7 @@ enum {
     PLACES = 64,
     CODE_PAGES = 1024,
     RUN_MOST = 1000,
-    STRINGS_MOST = 8
+    RUNS_MOST = 64
 };
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define CR4_LA57 (1u << 12)
@@ -42,8 +42,8 @@ static struct block_space space = { parts, code };
 static unsigned block_count = 1;
 static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
 
-/* A run is one call of blocks_run(). The host's addresses of pages that the guest accessed in it: a
- * tag is the guest's address of the page, with the number of the run in its low bits. */
+/* The host's addresses of pages that the guest accessed in this call of blocks_run(): a tag is the
+ * guest's address of the page, with the number of the call in its low bits. */
 static struct place {
     uint64_t tag;
     uint8_t *host;
@@ -95,22 +95,34 @@ static bool find_page(const struct vcpu *v, uint64_t address, enum access access
     return host;
 }
 
-/* The host's address of 8 bytes, or of code. */
-static inline uint8_t *find_memory(const struct vcpu *v, uint64_t address, enum access access)
+static inline uint8_t *find_host(const struct vcpu *v, uint64_t address, enum access access)
 {
     struct place *p = &places[access][address / PAGE_SIZE % PLACES];
     uint64_t at = address & (PAGE_SIZE - 1);
-    if (at > PAGE_SIZE - 8 && access != ACCESS_EXECUTE)
-        return NULL;
     if (p->tag != ((address - at) | run_number) && !find_page(v, address, access, p))
         return NULL;
     return p->host + at;
 }
 
-static void begin_run(void)
+/* The host's address of 8 bytes, or of code. */
+static inline uint8_t *find_memory(const struct vcpu *v, uint64_t address, enum access access)
+{
+    if ((address & (PAGE_SIZE - 1)) > PAGE_SIZE - 8 && access != ACCESS_EXECUTE)
+        return NULL;
+    return find_host(v, address, access);
+}
+
+uint8_t *blocks_find(const struct vcpu *v, uint64_t address, enum access access)
+{
+    uint8_t *host = find_host(v, address, access);
+    if (host && access == ACCESS_WRITE && may_be_code((uint64_t)host))
+        now++;
+    return host;
+}
+
+static void begin_runs(void)
 {
     now++;
-    sums = (struct sums){ { 0, 0 } };
     run_number = (run_number + 1) % PAGE_SIZE;
     if (run_number)
         return;
@@ -473,43 +485,53 @@ static bool may_stay(struct vcpu *v, const struct block *b, uint64_t *page)
     return true;
 }
 
-static void run_blocks(struct vcpu *v, bool user)
+/* Returns whether it ended because it was long. */
+static bool run_blocks(struct vcpu *v, bool user)
 {
-    uint64_t most = count_block_left(v, user);
-    most = most > RUN_MOST ? RUN_MOST : most;
-    begin_run();
+    uint64_t left = count_block_left(v, user), most = left > RUN_MOST ? RUN_MOST : left;
+    sums = (struct sums){ { 0, 0 } };
     load_state(v);
     struct block *b = &blocks[0];
     allowed = vectors_of(v);
     unused_bits = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
     uint64_t stays = must_step_all(v, user) ? ~0ul : 0;
+    bool fits;
     do
         b = next_block(v, b);
-    while (b && sums.word[1] + b->sums.word[1] < most << SUM_INSTRUCTIONS &&
+    while (b && (fits = sums.word[1] + b->sums.word[1] < most << SUM_INSTRUCTIONS) &&
            may_stay(v, b, &stays) && run_block(v, b, user));
     store_state(v);
     if (sums.word[1] >> SUM_INSTRUCTIONS) {
         v->vmcb.rflags &= ~(uint64_t)RFLAGS_RF;
         count_run(v, user);
     }
+    return b && !fits && left > RUN_MOST;
 }
 
-void blocks_run(struct vcpu *v)
+/* A pending interrupt, which the next entry injects. */
+static bool take_interrupt(struct vcpu *v, bool user)
+{
+    uint32_t taken = v->vmcb.rflags & RFLAGS_IF ? svm_take_interrupt() : 0;
+    if (!taken)
+        return false;
+    platform_interrupt(v, taken - TAKEN);
+    v->vmcb.inject = (taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
+    if (virt_quirks.vmrun)
+        count_extra(v, user, 1); /* it ends the run of any hypervisor's guest */
+    return true;
+}
+
+void blocks_run(struct vcpu *v, uint64_t end)
 {
     bool user = v->vmcb.cpl == 3;
     if (!may_run(v))
         return;
-    uint32_t taken = v->vmcb.rflags & RFLAGS_IF ? svm_take_interrupt() : 0;
-    if (taken) {
-        platform_interrupt(v, taken - TAKEN);
-        v->vmcb.inject = (taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
-        if (virt_quirks.vmrun)
-            count_extra(v, user, 1); /* it ends the run of any hypervisor's guest */
-        return;
-    }
-    for (unsigned i = 0; i < STRINGS_MOST; i++) {
-        run_blocks(v, user);
-        if (!rep_counts_one(v, user) || !strings_run(v) || v->pmu.pmi)
+    begin_runs();
+    for (unsigned i = 0; i < RUNS_MOST && v->stack.nmis == v->nmi.seen; i++) {
+        if (take_interrupt(v, user))
+            return;
+        bool more = run_blocks(v, user) || (rep_counts_one(v, user) && strings_run(v));
+        if (!more || v->pmu.pmi || rdtsc() >= end)
             break;
     }
 }

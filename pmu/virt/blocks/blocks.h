@@ -130,8 +130,11 @@ COLD void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
                           struct block_space *space);
 
 /* blocks.c: before an entry for a step. Executes what it can of the guest's code in the host,
- * counted exactly, up to an instruction that must be stepped. Takes a pending interrupt first. */
-void blocks_run(struct vcpu *v);
+ * counted exactly, up to an instruction that must be stepped, or to this time. Takes a pending
+ * interrupt first. */
+void blocks_run(struct vcpu *v, uint64_t end);
+/* Inside it: as guest_page(), and the offset in the page. */
+uint8_t *blocks_find(const struct vcpu *v, uint64_t address, enum access access);
 
 /* rep_strings.c: at its end. Executes iterations of the repeated string instruction at RIP. Returns
  * whether it is complete, and counted. */
