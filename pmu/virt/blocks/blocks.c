@@ -17,9 +17,9 @@
 /* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
  * translate code anew. */
 enum {
-    BLOCKS = 8192,
-    INDEX_BITS = 14,
-    ALL_PARTS = 20480,
+    BLOCKS = 14336,
+    INDEX_BITS = 15,
+    ALL_PARTS = 31744,
     PLACES = 64,
     CODE_PAGES = 1024,
     RUN_MOST = 1000,
@@ -38,7 +38,7 @@ _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 static struct block blocks[BLOCKS]; /* 0 is none */
 static struct part parts[ALL_PARTS];
 static uint8_t code[CODE_SIZE];
-static struct block_space space = { parts, code };
+static struct block_space space = { parts, code, code };
 static unsigned block_count = 1;
 static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
 
@@ -153,7 +153,8 @@ static bool is_full(void)
 static void forget_all(void)
 {
     memset(block_index, 0, sizeof block_index);
-    space = (struct block_space){ parts, code };
+    space = (struct block_space){ parts, code, code };
+    block_forget_code();
     block_count = 1;
 }
 

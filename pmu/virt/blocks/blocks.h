@@ -10,7 +10,7 @@
 /* For what is rarely executed: small rather than fast. */
 #define COLD __attribute__((cold))
 
-enum { PARTS = 8, BLOCK_BYTES = 64, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 2097152 };
+enum { PARTS = 8, BLOCK_BYTES = 48, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 786432 };
 
 /* Counts of the events from EVENT_BRANCHES on, 12 bits each; above them in the last word:
  * instructions. */
@@ -77,8 +77,9 @@ struct block {
 
 /* Where translate.c puts a block: free space for this much of each. */
 struct block_space {
-    struct part *part; /* PARTS */
-    uint8_t *code;     /* BLOCK_CODE_MOST */
+    struct part *part;    /* PARTS */
+    uint8_t *code;        /* BLOCK_CODE_MOST */
+    const uint8_t *first; /* of all code */
 };
 #define BLOCK_CODE_MOST 8192
 
@@ -128,6 +129,8 @@ COLD bool source_ignores_flags(const struct source *s);
  * first one must be stepped. Changes no state of the guest. */
 COLD void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
                           struct block_space *space);
+/* Its space is free. */
+COLD void block_forget_code(void);
 
 /* blocks.c: before an entry for a step. Executes what it can of the guest's code in the host,
  * counted exactly, up to an instruction that must be stepped, or to this time. Takes a pending
