@@ -38,7 +38,7 @@ _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 static struct block blocks[BLOCKS]; /* 0 is none */
 static struct part parts[ALL_PARTS];
 static uint8_t code[CODE_SIZE];
-static struct block_space space = { parts, code, code };
+static struct block_space space = { 0, parts, code, code };
 static unsigned block_count = 1;
 static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
 
@@ -104,14 +104,6 @@ static inline uint8_t *find_host(const struct vcpu *v, uint64_t address, enum ac
     return p->host + at;
 }
 
-/* The host's address of 8 bytes, or of code. */
-static inline uint8_t *find_memory(const struct vcpu *v, uint64_t address, enum access access)
-{
-    if ((address & (PAGE_SIZE - 1)) > PAGE_SIZE - 8 && access != ACCESS_EXECUTE)
-        return NULL;
-    return find_host(v, address, access);
-}
-
 uint8_t *blocks_find(const struct vcpu *v, uint64_t address, enum access access)
 {
     uint8_t *host = find_host(v, address, access);
@@ -120,7 +112,7 @@ uint8_t *blocks_find(const struct vcpu *v, uint64_t address, enum access access)
     return host;
 }
 
-static void begin_runs(void)
+void blocks_forget(void)
 {
     now++;
     run_number = (run_number + 1) % PAGE_SIZE;
@@ -153,7 +145,7 @@ static bool is_full(void)
 static void forget_all(void)
 {
     memset(block_index, 0, sizeof block_index);
-    space = (struct block_space){ parts, code, code };
+    space = (struct block_space){ 0, parts, code, code };
     block_forget_code();
     block_count = 1;
 }
@@ -167,6 +159,22 @@ static uint16_t *index_entry(uint64_t rip)
     return &block_index[at];
 }
 
+/* The bytes of an instruction that may end in the next page: at the end of one, as if they all stood
+ * in it. */
+static const uint8_t *gather_code(struct vcpu *v, uint64_t rip, const uint8_t *first)
+{
+    static uint8_t gathered[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
+    unsigned here = PAGE_SIZE - (rip & (PAGE_SIZE - 1)), all = here;
+    const uint8_t *more = find_host(v, rip + here, ACCESS_EXECUTE);
+    if (more) {
+        remember_code((uint64_t)more);
+        memcpy(gathered + PAGE_SIZE - INSN_MAX + here, more, INSN_MAX - here);
+        all = INSN_MAX;
+    }
+    memcpy(gathered + PAGE_SIZE - all, first, here);
+    return gathered + PAGE_SIZE - all;
+}
+
 /* NULL: its first instruction must be stepped. */
 static struct block *look_up_block(struct vcpu *v)
 {
@@ -175,10 +183,15 @@ static struct block *look_up_block(struct vcpu *v)
     struct block *b = &blocks[*entry];
     if (*entry && b->checked == now)
         return b;
-    const uint8_t *bytes = find_memory(v, rip, ACCESS_EXECUTE);
-    if (!bytes)
+    const uint8_t *there = find_host(v, rip, ACCESS_EXECUTE), *bytes = there;
+    if (!there)
         return NULL;
-    remember_code((uint64_t)bytes);
+    remember_code((uint64_t)there);
+    space.most = BLOCK_INSTRUCTIONS;
+    if ((rip & (PAGE_SIZE - 1)) > PAGE_SIZE - INSN_MAX) {
+        bytes = gather_code(v, rip, there);
+        space.most = 1;
+    }
     if (!*entry || !is_same_code(b, bytes)) {
         if (is_full()) {
             forget_all();
@@ -191,7 +204,7 @@ static struct block *look_up_block(struct vcpu *v)
     }
     if (!b->instructions || b->vectors > allowed)
         return NULL;
-    b->code = bytes;
+    b->code = there;
     b->checked = now;
     return b;
 }
@@ -266,7 +279,8 @@ static bool may_store(const struct block *b, const uint8_t *memory, unsigned siz
 static bool push_value(struct vcpu *v, const struct block *b, uint64_t value)
 {
     uint64_t *rsp = &v->stack.state.r[RSP];
-    uint8_t *memory = find_memory(v, *rsp - 8, ACCESS_WRITE);
+    bool fits = ((*rsp - 8) & (PAGE_SIZE - 1)) <= PAGE_SIZE - 8;
+    uint8_t *memory = fits ? find_host(v, *rsp - 8, ACCESS_WRITE) : NULL;
     if (!memory || !may_store(b, memory, 8))
         return false;
     put64(memory, value);
@@ -316,7 +330,7 @@ static void execute_part(struct block_state *s, const uint8_t *part)
 static uint8_t *find_access(const struct vcpu *v, const struct part *p, const struct block *b,
                             uint64_t address)
 {
-    uint8_t *memory = find_memory(v, address, p->store ? ACCESS_WRITE : ACCESS_READ);
+    uint8_t *memory = find_host(v, address, p->store ? ACCESS_WRITE : ACCESS_READ);
     bool fits = !(address & p->aligned) && (address & (PAGE_SIZE - 1)) + p->size <= PAGE_SIZE;
     return memory && fits && (!p->store || may_store(b, memory, p->size)) ? memory : NULL;
 }
@@ -527,11 +541,12 @@ void blocks_run(struct vcpu *v, uint64_t end)
     bool user = v->vmcb.cpl == 3;
     if (!may_run(v))
         return;
-    begin_runs();
+    blocks_forget();
     for (unsigned i = 0; i < RUNS_MOST && v->stack.nmis == v->nmi.seen; i++) {
         if (take_interrupt(v, user))
             return;
-        bool more = run_blocks(v, user) || (rep_counts_one(v, user) && strings_run(v));
+        bool more = run_blocks(v, user) ||
+                    (rep_counts_one(v, user) && (strings_run(v) || system_run(v)));
         if (!more || v->pmu.pmi || rdtsc() >= end)
             break;
     }

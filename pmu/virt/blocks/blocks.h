@@ -52,7 +52,7 @@ struct part {
     uint8_t base, index, scale, segment; /* slots of struct block_state */
     uint8_t special, operand;            /* operand: the register of a jump or division */
     uint8_t after;                       /* bytes of immediate after a RIP-relative operand */
-    uint8_t size, aligned;               /* of its access: bytes, at least 8; bits that are 0 */
+    uint8_t size, aligned;               /* of its access: bytes; bits that are 0 */
     bool access, store, wide, is_signed; /* the last two: of a division */
     bool last;
 };
@@ -77,6 +77,7 @@ struct block {
 
 /* Where translate.c puts a block: free space for this much of each. */
 struct block_space {
+    unsigned most;        /* instructions */
     struct part *part;    /* PARTS */
     uint8_t *code;        /* BLOCK_CODE_MOST */
     const uint8_t *first; /* of all code */
@@ -119,7 +120,8 @@ COLD bool source_rm_is_rsp(const struct source *s);
 COLD uint32_t source_registers(const struct source *s);
 /* Of form v: what it needs, its access to memory. */
 COLD enum vectors source_vectors(const struct source *s);
-COLD unsigned source_vector_size(const struct source *s);
+/* In bytes: of an operand that ModRM names. */
+COLD unsigned source_access_size(const struct source *s);
 COLD unsigned source_vector_alignment(const struct source *s);
 /* Whether it neither reads nor writes flags. */
 COLD bool source_ignores_flags(const struct source *s);
@@ -138,6 +140,11 @@ COLD void block_forget_code(void);
 void blocks_run(struct vcpu *v, uint64_t end);
 /* Inside it: as guest_page(), and the offset in the page. */
 uint8_t *blocks_find(const struct vcpu *v, uint64_t address, enum access access);
+/* ... what blocks_find() found holds no more. */
+void blocks_forget(void);
+
+/* system.c: at a run's end. Executes the system instruction at RIP. Returns whether it did. */
+bool system_run(struct vcpu *v);
 
 /* rep_strings.c: at its end. Executes iterations of the repeated string instruction at RIP. Returns
  * whether it is complete, and counted. */

@@ -326,10 +326,10 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     uint64_t after = v->vmcb.rip + s.size;
     if (operand)
         set_address(p, &s, after);
-    if (operand && s.form == 'v') {
-        p->size = (uint8_t)source_vector_size(&s);
+    if (operand)
+        p->size = (uint8_t)source_access_size(&s);
+    if (operand && s.form == 'v')
         p->aligned = (uint8_t)source_vector_alignment(&s);
-    }
     if (b->vectors < source_vectors(&s))
         b->vectors = (uint8_t)source_vectors(&s);
     p->access |= load || store;
@@ -390,7 +390,7 @@ void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
     bool ends = false;
     *b = (struct block){ .part = space->part };
     b->rip = rip;
-    while (!ends && b->instructions < BLOCK_INSTRUCTIONS && b->length + 15 <= BLOCK_BYTES &&
+    while (!ends && b->instructions < space->most && b->length + 15 <= BLOCK_BYTES &&
            (((uint64_t)code + b->length) & ~(PAGE_SIZE - 1)) ==
                ((uint64_t)code & ~(PAGE_SIZE - 1)) &&
            append_instruction(v, b, &e, code + b->length, &ends))
