@@ -42,13 +42,14 @@ static struct block_space space = { 0, parts, code, code };
 static unsigned block_count = 1;
 static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
 
-/* The host's addresses of pages that the guest accessed in this call of blocks_run(): a tag is the
- * guest's address of the page, with the number of the call in its low bits. */
+/* The host's addresses of pages that the guest accessed in this call of blocks_run(), by the low
+ * bits of the page's number; an entry without one has a page that belongs into another. Pages that
+ * may hold code of this call are not among those that are written. */
 static struct place {
-    uint64_t tag;
+    uint64_t page;
     uint8_t *host;
 } places[ACCESSES][PLACES];
-static uint64_t run_number;
+static uint64_t run_number; /* of the call */
 
 /* The host's pages that hold code of this run; the low bits of a page's number select the entry,
  * which holds its address and the run's number. An entry that several pages share holds the run's
@@ -59,6 +60,7 @@ static uint64_t code_pages[CODE_PAGES];
 static struct sums sums;
 static enum vectors allowed; /* in it */
 static uint8_t unused_bits;  /* of its addresses */
+static bool models_caches;
 
 /* The time of block.checked. It grows whenever the guest may have changed pages or code. */
 static uint64_t now;
@@ -66,10 +68,24 @@ static uint64_t now;
 static uint64_t *code_page(uint64_t host) { return &code_pages[host / PAGE_SIZE % CODE_PAGES]; }
 static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | run_number; }
 
+static struct place *place_of(uint64_t address, enum access access)
+{
+    return &places[access][address / PAGE_SIZE % PLACES];
+}
+
+static void forget_places(enum access access)
+{
+    for (uint64_t i = 0; i < PLACES; i++)
+        places[access][i].page = (i + 1) * PAGE_SIZE;
+}
+
 static void remember_code(uint64_t host)
 {
     uint64_t *page = code_page(host), tag = code_tag(host);
-    *page = *page == tag || *page % PAGE_SIZE != run_number ? tag : run_number;
+    if (*page == tag || *page == run_number)
+        return;
+    *page = *page % PAGE_SIZE != run_number ? tag : run_number;
+    forget_places(ACCESS_WRITE);
 }
 
 static bool may_be_code(uint64_t host)
@@ -87,21 +103,22 @@ static uint64_t get64(const void *from)
 
 static void put64(void *to, uint64_t value) { __builtin_memcpy(to, &value, sizeof value); }
 
-static bool find_page(const struct vcpu *v, uint64_t address, enum access access, struct place *p)
+static uint8_t *find_page(const struct vcpu *v, uint64_t address, enum access access)
 {
     uint8_t *host = guest_page(v, address, access);
-    if (host)
-        *p = (struct place){ (address & ~(PAGE_SIZE - 1)) | run_number, host };
-    return host;
+    uint64_t at = address & (PAGE_SIZE - 1);
+    if (!host)
+        return NULL;
+    if (access != ACCESS_WRITE || !may_be_code((uint64_t)host))
+        *place_of(address, access) = (struct place){ address - at, host };
+    return host + at;
 }
 
 static inline uint8_t *find_host(const struct vcpu *v, uint64_t address, enum access access)
 {
-    struct place *p = &places[access][address / PAGE_SIZE % PLACES];
-    uint64_t at = address & (PAGE_SIZE - 1);
-    if (p->tag != ((address - at) | run_number) && !find_page(v, address, access, p))
-        return NULL;
-    return p->host + at;
+    const struct place *p = place_of(address, access);
+    uint64_t at = address - p->page;
+    return at < PAGE_SIZE ? p->host + at : find_page(v, address, access);
 }
 
 uint8_t *blocks_find(const struct vcpu *v, uint64_t address, enum access access)
@@ -115,10 +132,11 @@ uint8_t *blocks_find(const struct vcpu *v, uint64_t address, enum access access)
 void blocks_forget(void)
 {
     now++;
+    for (enum access access = 0; access < ACCESSES; access++)
+        forget_places(access);
     run_number = (run_number + 1) % PAGE_SIZE;
     if (run_number)
         return;
-    memset(places, 0, sizeof places);
     memset(code_pages, 0, sizeof code_pages);
     run_number = 1;
 }
@@ -327,12 +345,20 @@ static void execute_part(struct block_state *s, const uint8_t *part)
 }
 
 /* The access that a part begins with; NULL: it must be stepped. */
-static uint8_t *find_access(const struct vcpu *v, const struct part *p, const struct block *b,
-                            uint64_t address)
+static inline uint8_t *find_access(const struct vcpu *v, const struct part *p,
+                                   const struct block *b, uint64_t address)
 {
-    uint8_t *memory = find_host(v, address, p->store ? ACCESS_WRITE : ACCESS_READ);
-    bool fits = !(address & p->aligned) && (address & (PAGE_SIZE - 1)) + p->size <= PAGE_SIZE;
-    return memory && fits && (!p->store || may_store(b, memory, p->size)) ? memory : NULL;
+    enum access access = p->store ? ACCESS_WRITE : ACCESS_READ;
+    const struct place *place = place_of(address, access);
+    uint64_t at = address - place->page;
+    if (address & p->aligned)
+        return NULL;
+    if (at + p->size <= PAGE_SIZE)
+        return place->host + at;
+    if ((address & (PAGE_SIZE - 1)) + p->size > PAGE_SIZE)
+        return NULL;
+    uint8_t *memory = find_page(v, address, access);
+    return memory && (!p->store || may_store(b, memory, p->size)) ? memory : NULL;
 }
 
 static void begin_access(struct vcpu *v, const struct part *p, uint8_t *memory, uint64_t address)
@@ -340,7 +366,7 @@ static void begin_access(struct vcpu *v, const struct part *p, uint8_t *memory, 
     struct block_state *s = &v->stack.state;
     s->pointer = (uint64_t)memory;
     s->r[RSP] += (uint64_t)(int64_t)p->stack;
-    if (!v->pmu.decoding[v->vmcb.cpl == 3])
+    if (!models_caches)
         return; /* as a step, which then decodes nothing */
     uint32_t missed = predict_access(&v->caches, address - p->after);
     if (missed & EFFECT(EVENT_REFERENCES))
@@ -488,15 +514,29 @@ static void count_run(struct vcpu *v, bool user)
     count_block(v, user, sums.word[1] >> SUM_INSTRUCTIONS, events);
 }
 
-/* Whether the block need not run freely. *page: where it need not, or all ones: anywhere. */
-static bool may_stay(struct vcpu *v, const struct block *b, uint64_t *page)
+/* The last page that has string instructions, or all ones: no code runs freely; the last that has
+ * none. In a run no page gets any. */
+struct stay {
+    uint64_t page, other;
+};
+
+/* Whether the block need not run freely. */
+static inline bool may_stay(struct vcpu *v, const struct block *b, struct stay *s)
 {
     uint64_t at = (uint64_t)b->code & -PAGE_SIZE;
-    if (*page == ~0ul || *page == at)
+    if (s->page == ~0ul)
         return true;
+    if (s->page == at) {
+        v->rep.stays = REP_STAYS;
+        return true;
+    }
+    if (s->other == at && v->rep.stays >= b->instructions) {
+        v->rep.stays -= b->instructions;
+        return true;
+    }
     if (!rep_stays(v, (uint64_t)b->code - DIRECT_MAP, b->instructions))
         return false;
-    *page = v->rep.stays == REP_STAYS ? at : 0;
+    *(v->rep.stays == REP_STAYS ? &s->page : &s->other) = at;
     return true;
 }
 
@@ -508,13 +548,14 @@ static bool run_blocks(struct vcpu *v, bool user)
     load_state(v);
     struct block *b = &blocks[0];
     allowed = vectors_of(v);
+    models_caches = v->pmu.decoding[user];
     unused_bits = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
-    uint64_t stays = must_step_all(v, user) ? ~0ul : 0;
+    struct stay stay = { must_step_all(v, user) ? ~0ul : 0, 0 };
     bool fits;
     do
         b = next_block(v, b);
     while (b && (fits = sums.word[1] + b->sums.word[1] < most << SUM_INSTRUCTIONS) &&
-           may_stay(v, b, &stays) && run_block(v, b, user));
+           may_stay(v, b, &stay) && run_block(v, b, user));
     store_state(v);
     if (sums.word[1] >> SUM_INSTRUCTIONS) {
         v->vmcb.rflags &= ~(uint64_t)RFLAGS_RF;
