@@ -68,7 +68,7 @@ static uint64_t now;
 static uint64_t *code_page(uint64_t host) { return &code_pages[host / PAGE_SIZE % CODE_PAGES]; }
 static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | run_number; }
 
-static struct place *place_of(uint64_t address, enum access access)
+static struct place *guest_place(uint64_t address, enum access access)
 {
     return &places[access][address / PAGE_SIZE % PLACES];
 }
@@ -110,13 +110,13 @@ static uint8_t *find_page(const struct vcpu *v, uint64_t address, enum access ac
     if (!host)
         return NULL;
     if (access != ACCESS_WRITE || !may_be_code((uint64_t)host))
-        *place_of(address, access) = (struct place){ address - at, host };
+        *guest_place(address, access) = (struct place){ address - at, host };
     return host + at;
 }
 
 static inline uint8_t *find_host(const struct vcpu *v, uint64_t address, enum access access)
 {
-    const struct place *p = place_of(address, access);
+    const struct place *p = guest_place(address, access);
     uint64_t at = address - p->page;
     return at < PAGE_SIZE ? p->host + at : find_page(v, address, access);
 }
@@ -177,8 +177,8 @@ static uint16_t *index_entry(uint64_t rip)
     return &block_index[at];
 }
 
-/* The bytes of an instruction that may end in the next page: at the end of one, as if they all stood
- * in it. */
+/* The bytes of an instruction that may end in the next page: at the end of one, as if all stood in
+ * it. */
 static const uint8_t *gather_code(struct vcpu *v, uint64_t rip, const uint8_t *first)
 {
     static uint8_t gathered[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
@@ -349,7 +349,7 @@ static inline uint8_t *find_access(const struct vcpu *v, const struct part *p,
                                    const struct block *b, uint64_t address)
 {
     enum access access = p->store ? ACCESS_WRITE : ACCESS_READ;
-    const struct place *place = place_of(address, access);
+    const struct place *place = guest_place(address, access);
     uint64_t at = address - place->page;
     if (address & p->aligned)
         return NULL;
@@ -586,8 +586,8 @@ void blocks_run(struct vcpu *v, uint64_t end)
     for (unsigned i = 0; i < RUNS_MOST && v->stack.nmis == v->nmi.seen; i++) {
         if (take_interrupt(v, user))
             return;
-        bool more = run_blocks(v, user) ||
-                    (rep_counts_one(v, user) && (strings_run(v) || system_run(v)));
+        bool more =
+            run_blocks(v, user) || (rep_counts_one(v, user) && (strings_run(v) || system_run(v)));
         if (!more || v->pmu.pmi || rdtsc() >= end)
             break;
     }

@@ -114,11 +114,11 @@ unsigned source_access_size(const struct source *s)
         return source_vector_size(s);
     if (source_divides(s) || (s->form == 'g' && insn_reg(&s->i) > 1))
         return 8;
-    return two && (s->i.op & 0xf7) == 0xb7          ? 2
-           : two && (s->i.op & 0xf7) == 0xb6        ? 1
-           : !two && s->i.op == 0x63                ? 4
-           : of_bytes(s)                            ? 1
-                                                    : whole;
+    return two && (s->i.op & 0xf7) == 0xb7   ? 2
+           : two && (s->i.op & 0xf7) == 0xb6 ? 1
+           : !two && s->i.op == 0x63         ? 4
+           : of_bytes(s)                     ? 1
+                                             : whole;
 }
 
 enum vectors source_vectors(const struct source *s)
