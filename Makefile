@@ -131,7 +131,7 @@ $(BUILD)/ring3.o: $(BUILD)/dll/ring3.exe
 include kernel/user/windows.mk
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
-PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent suite blocks peers cpus)
+PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent blocks peers cpus)
 payloads: $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 $(BUILD)/transparent.elf: $(wildcard tests/guests/probes_*.asm)
 $(BUILD)/blocks.elf: tests/guests/sequences.h
@@ -317,7 +317,7 @@ test: all iso payloads
 	{ $(PROVE) --timer -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | \
 	    tee $$said;) \
 	! grep -q '^make test: ' $$said || status=1; \
-	SAMPLE=30 $(PROVE) \
+	SAMPLE=15 $(PROVE) \
 	    $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit $(TOGETHER),--timer) \
 	    $(wildcard $(ALONE:%=tests/*/%.t)) $(if $(JUNIT),> $(JUNIT)) || status=1; \
 	[ $$status = 0 ] || { grep -A9 '^#   Failed test' $$said | tail -30; \

@@ -6,7 +6,9 @@
 #include "boot/move.h"
 #include "boot/multiboot.h"
 #include "boot/payload.h"
+#include "hal/machine/acpi.h"
 #include "hal/machine/reboot.h"
+#include "kernel/base/cpu.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/sanitize/kasan.h"
 #include "kernel/base/print.h"
@@ -21,7 +23,7 @@ enum { PIC1_MASK = 0x21, PIC2_MASK = 0xa1 };
 extern const uint8_t ap_start[], ap_end[];
 extern const char *const boot_options_start[], *const boot_options_end[]; /* linker.ld */
 
-BOOT_OPTIONS("vpmu= payload");
+BOOT_OPTIONS("vpmu= payload serial=");
 
 static bool is_path(const char *word, unsigned length)
 {
@@ -65,20 +67,38 @@ static void name_unknown_options(const struct boot_info *info)
         print("\n");
 }
 
+/* Of the console: serial=N says the N-th, firmware's table any, else it is the first. Returns what
+ * prevents what was asked for, or NULL. */
+static const char *open_console(void)
+{
+    static const uint16_t ports[] = { COM1, COM2, 0x3e8, 0x2e8 };
+    char number[4] = "";
+    const bool given = boot_option("serial", number, sizeof number);
+    const bool good = number[0] >= '1' && number[0] <= '4' && !number[1];
+    const uint16_t port = good ? ports[number[0] - '1'] : acpi_console(&boot_info);
+    if (!serial_init(port ? port : COM1) && port)
+        return "no UART is there";
+    return given && !good ? "a number from 1 to 4 is wanted" : NULL;
+}
+
 void boot_main(uint32_t magic, uint32_t info_address);
 void boot_main(uint32_t magic, uint32_t info_address)
 {
     char model[256];
     uint8_t pics[2] = { in8(PIC1_MASK), in8(PIC2_MASK) };
 
+    /* Nothing of ours uses the PICs, and firmware may have left them open. */
+    out8(PIC1_MASK, 0xff);
+    out8(PIC2_MASK, 0xff);
     kasan_early();
-    serial_init();
-    print("\n"); /* a first byte at once: the next step may draw a whole screen */
     boot_info.ap_code = ap_start;
     boot_info.ap_size = (size_t)(ap_end - ap_start);
     boot_info.ap_tables = (uint32_t)read_cr3();
     boot_info.mapped_end = 1ul << 32;
     loader_read(&boot_info, magic, info_address);
+    cpu_detect(); /* acpi_console asks how wide addresses are */
+    const char *wrong = open_console();
+    print("\n"); /* a first byte at once: the next step may draw a whole screen */
     if (!move_reach(&boot_info.screen)) {
         boot_info.screen.kind = SCREEN_NONE;
         boot_info.no_screen = "it lies higher than can be mapped";
@@ -91,6 +111,8 @@ void boot_main(uint32_t magic, uint32_t info_address)
                                     : "(unknown magic)",
           boot_info.line);
     name_unknown_options(&boot_info);
+    if (wrong)
+        print("# serial: not the console that was asked for: %s\n", wrong);
     bool virtual = boot_option("vpmu", model, sizeof model - sizeof ",step");
     /* The virtual PMU's alarm is an NMI; with `step` it needs none. Two do no harm. */
     if (virtual && boot_flag("safe"))
@@ -98,7 +120,7 @@ void boot_main(uint32_t magic, uint32_t info_address)
     if (boot_flag("payload")) {
         struct virt_payload payload = { 0 };
         if (virtual && payload_load(&boot_info, &payload)) {
-            out8(PIC1_MASK, pics[0]); /* as firmware left them: serial_init masks all */
+            out8(PIC1_MASK, pics[0]); /* as firmware left them */
             out8(PIC2_MASK, pics[1]);
             virt_boot_payload(model, &payload);
         } else if (!virtual)

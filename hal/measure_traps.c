@@ -189,9 +189,9 @@ static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_
 static bool traps_add(const struct pmu_measured *m)
 {
     bool add = false;
-    for (unsigned t = 0; t < PMU_TRAPS; t++)
-        for (unsigned e = 0; e < PMU_RETIRED; e++)
-            add |= pmu_trap_known(&m->trap[t][e]) && m->trap[t][e].low;
+    for_each_in(events, m->trap)
+        for_each_in(trap, *events)
+            add |= pmu_trap_known(trap) && trap->low;
     return add;
 }
 

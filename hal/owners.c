@@ -125,7 +125,7 @@ static bool parse_list(struct request *request, const PHYSICAL_COUNTER_RESOURCE_
 /* L: counters_lock */
 static bool is_free(const struct request *request)
 {
-    for (const struct owner *o = owners; o < owners_end; o++)
+    for_each_until(owners_end, o, owners)
         if (o->name && cpu_set_meet(o->cpus, request->cpus) && (o->counters & request->counters))
             return false;
     return true;
@@ -144,7 +144,7 @@ static void ignore_overflow(ULONGLONG OverflowBits, HANDLE OwningHandle)
 /* L: counters_lock. NULL: no slot is free. */
 static struct owner *add_owner(const char *name, const struct request *request)
 {
-    for (struct owner *o = owners; o < owners + OWNERS_MAX; o++) {
+    for_each_in(o, owners) {
         if (o->name)
             continue;
         owners_end = o < owners_end ? owners_end : o + 1;
@@ -236,6 +236,7 @@ static void lend_here(void *argument)
     irql_lower(old);
 }
 
+/* L: counters_lock: the caller does not free them meanwhile. */
 NTSTATUS hal_counters_lend(HANDLE CounterSetHandle)
 {
     struct owner *owner = &owners[hal_owner_slot(CounterSetHandle)];
@@ -294,9 +295,10 @@ NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle)
     return STATUS_SUCCESS;
 }
 
+/* L: counters_lock: nobody takes any meanwhile. */
 void hal_counters_release_all(void)
 {
-    for (struct owner *o = owners; o < owners_end; o++)
+    for_each_until(owners_end, o, owners)
         if (o->name) /* even if a free was begun and not finished */
             finish_free(o);
 }
@@ -332,7 +334,7 @@ uint64_t hal_counters_available(struct cpu_set among)
 {
     uint64_t available = pmu_common_counters(among);
     KIRQL irql = lock_acquire(&counters_lock);
-    for (const struct owner *o = owners; o < owners_end; o++)
+    for_each_until(owners_end, o, owners)
         if (o->name && cpu_set_meet(o->cpus, among))
             available &= ~o->counters;
     lock_release(&counters_lock, irql);
@@ -343,7 +345,7 @@ static struct owner owner_at(unsigned ctr, unsigned cpu)
 {
     struct owner found = { .name = NULL };
     KIRQL irql = lock_acquire(&counters_lock);
-    for (const struct owner *o = owners; o < owners_end; o++)
+    for_each_until(owners_end, o, owners)
         if (o->name && cpu < MAX_CPUS && ctr < COUNTERS && cpu_set_has(&o->cpus, cpu) &&
             (o->counters >> ctr & 1))
             found = *o;
@@ -372,7 +374,7 @@ unsigned hal_counters_owned(void)
 {
     unsigned n = 0;
     KIRQL irql = lock_acquire(&counters_lock);
-    for (const struct owner *o = owners; o < owners_end; o++)
+    for_each_until(owners_end, o, owners)
         n += o->name != NULL;
     lock_release(&counters_lock, irql);
     return n;

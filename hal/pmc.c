@@ -15,6 +15,7 @@
 #include "hal/pmc.h"
 #include "hal/source.h"
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
@@ -125,14 +126,14 @@ VOID HalFreePmcCounterSet(PMC_HANDLE PmcCounterSet)
 unsigned hal_pmc_sets(void)
 {
     unsigned n = 0;
-    for (const struct _HAL_PMC_COUNTERS *set = sets; set < sets + HAL_OWNERS_MAX; set++)
+    for_each_in(set, sets)
         n += set->used;
     return n;
 }
 
 void hal_pmc_release_all(void)
 {
-    for (PMC_HANDLE set = sets; set < sets + HAL_OWNERS_MAX; set++)
+    for_each_in(set, sets)
         if (set->used) {
             HalFreeHardwareCounters(set->owner); /* fails if they were freed before */
             clear_set(set);
@@ -155,7 +156,7 @@ bool pmc_in_use(KPROFILE_SOURCE source)
 {
     bool found = false;
     KIRQL irql = lock_acquire(&sets_lock);
-    for (const struct _HAL_PMC_COUNTERS *set = sets; set < sets + HAL_OWNERS_MAX; set++)
+    for_each_in(set, sets)
         for (ULONG i = 0; set->used && i < set->count; i++)
             found = found || set->counters[i].source == (ULONG)source;
     lock_release(&sets_lock, irql);

@@ -118,8 +118,9 @@ static void rearm(uint64_t counters)
 /* A counter that samples and wrapped, no longer than the skid ago, and has no interrupt pending:
  * the interrupt was lost, and would never come again. Processors and hypervisors lose one of
  * several. One that is only late finds nothing to do. */
-static uint64_t find_lost(unsigned cpu)
+static uint64_t find_lost(void)
 {
+    unsigned cpu = cpu_number();
     const struct pmu_kind *pmu = pmu_here();
     uint64_t lost = 0, skid = (uint64_t)pmu->measured.skid.high + SKID_SPARE;
     for_each_bit(ctr, sampling[cpu]) {
@@ -136,7 +137,7 @@ static uint64_t find_lost(unsigned cpu)
  * code, its handler is called as if it had interrupted there. */
 static bool send_lost(unsigned cpu, uint64_t rip, uint64_t cs)
 {
-    uint64_t lost = find_lost(cpu);
+    uint64_t lost = find_lost();
     if (!lost)
         return false;
     hal_profile_lost[cpu] += bit_count(lost);
@@ -184,9 +185,10 @@ static void set_timer(bool sample)
         apic_timer_change(now);
 }
 
+/* L: guard: who calls this CPU has it. */
 static const struct grant *grant_here(KPROFILE_SOURCE source)
 {
-    for (const struct grant *g = grants; g < grants + GRANTS_MAX; g++)
+    for_each_in(g, grants)
         if (g->handle && g->source == source && cpu_set_has(&g->cpus, cpu_number()))
             return g;
     return NULL;
@@ -277,7 +279,7 @@ static struct cpu_set unused_on(KPROFILE_SOURCE source, struct cpu_set among)
 static struct cpu_set granted_on(KPROFILE_SOURCE source)
 {
     struct cpu_set among = cpu_set_none();
-    for (const struct grant *g = grants; g < grants + GRANTS_MAX; g++)
+    for_each_in(g, grants)
         if (g->handle && g->source == source)
             among = cpu_set_or(among, g->cpus);
     return among;
@@ -294,7 +296,7 @@ static uint64_t able_on(unsigned cpu, KPROFILE_SOURCE source, uint64_t selects[P
 
 static struct grant *free_grant(void)
 {
-    for (struct grant *g = grants; g < grants + GRANTS_MAX; g++)
+    for_each_in(g, grants)
         if (!g->handle)
             return g;
     return NULL;
@@ -323,7 +325,7 @@ static NTSTATUS grant(KPROFILE_SOURCE source, struct cpu_set among, struct cpu_s
 /* L: guard. Frees the counters of processors without users. */
 static void return_unused(KPROFILE_SOURCE source)
 {
-    for (struct grant *g = grants; g < grants + GRANTS_MAX; g++) {
+    for_each_in(g, grants) {
         if (!g->handle || g->source != source ||
             !cpu_set_equal(unused_on(source, g->cpus), g->cpus))
             continue;
@@ -406,6 +408,7 @@ bool profile_in_use(KPROFILE_SOURCE source)
 
 unsigned hal_profile_users(void) { return __atomic_load_n(&all_users, __ATOMIC_RELAXED); }
 
+/* L: guard: nobody begins meanwhile. */
 void hal_profile_release_all(void)
 {
     for (unsigned source = 0; source < SOURCE_IDS; source++)

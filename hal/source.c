@@ -62,7 +62,7 @@ static const struct source_row *row_of(const struct pmu_kind *pmu, KPROFILE_SOUR
             return row;
     KIRQL irql = lock_acquire(&source_added_lock);
     const struct source_row *found = NULL;
-    for (const struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX; row++)
+    for_each_in(row, source_added)
         if (row->name && row->id == (uint32_t)source && set && row_counters(pmu, row, PMU_ANY_GP)) {
             *copy = *row;
             found = copy;

@@ -37,15 +37,14 @@ static struct source_row *place_for(const char *name, uint8_t first)
 {
     struct source_row *free = NULL;
     uint8_t id = first;
-    for (struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX; row++) {
+    for_each_in(row, source_added) {
         if (!row->name)
             free = free ? free : row;
         else if (strcmp(row->name, name) == 0)
             return NULL;
     }
     for (unsigned i = 0; i < SOURCES_ADDED_MAX; i++)
-        for (const struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX;
-             row++)
+        for_each_in(row, source_added)
             id += row->name && row->id == id;
     if (free)
         free->id = id;
@@ -113,7 +112,7 @@ NTSTATUS hal_source_remove(KPROFILE_SOURCE source)
 {
     NTSTATUS status = STATUS_INVALID_PARAMETER;
     KIRQL irql = lock_acquire(&source_added_lock);
-    for (struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX; row++)
+    for_each_in(row, source_added)
         if (row->name && row->id == (uint32_t)source) {
             status =
                 profile_in_use(source) || pmc_in_use(source) ? STATUS_DEVICE_BUSY : STATUS_SUCCESS;
@@ -162,7 +161,7 @@ NTSTATUS hal_source_event(UCHAR version, const UCHAR event[8], const ULONG hiera
         return STATUS_INVALID_PARAMETER;
     if (!is_this_processor(hierarchy))
         return STATUS_NOT_SUPPORTED;
-    for (const struct layout *l = layouts; l < layouts + ARRAY_SIZE(layouts); l++)
+    for_each_in(l, layouts)
         if (pmu_kinds->driver && strcmp(l->driver, pmu_kinds->driver) == 0 &&
             l->version == version) {
             add->EventSelect = (USHORT)(event[0] | (l->event_bytes == 2 ? event[1] << 8 : 0));

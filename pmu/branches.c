@@ -27,6 +27,14 @@ static bool can_read(uint32_t msr)
     return !msr || !rdmsr_fault(msr, &value);
 }
 
+/* An entry's register: one that is not there may read 0 and ignore what is written. Who starts a
+ * list empties it first. */
+static bool keeps_value(uint32_t msr)
+{
+    uint64_t value = 0;
+    return !wrmsr_fault(msr, 2) && !rdmsr_fault(msr, &value) && value == 2;
+}
+
 /* Of AMD's register all else stays, for Zen 3 wants 11b in bits 4:3. */
 static bool keeps_enable(struct pmu_branches *b)
 {
@@ -52,11 +60,11 @@ bool pmu_branches_left_on(void)
     return false;
 }
 
-/* Intel's, by its format; the depth is what registers there are. */
+/* Intel's, by its format; the depth is how many registers keep a value. */
 static struct pmu_branches describe_intel(unsigned format)
 {
     /* Knights Landing says 1 and has the newer registers. */
-    bool old = format < FORMAT_FLAGS && can_read(0x40), arch = format == FORMAT_ARCHITECTURAL;
+    bool old = format < FORMAT_FLAGS && keeps_value(0x40), arch = format == FORMAT_ARCHITECTURAL;
     if (arch)
         return (struct pmu_branches){ .form = PMU_BRANCHES_ARCH,
                                       .format = format,
@@ -104,11 +112,12 @@ void pmu_branches_probe(struct pmu_branches *b)
     unsigned most = b->form == PMU_BRANCHES_OLD   ? OLD_MAX
                     : b->form == PMU_BRANCHES_AMD ? cpuid(LEAF_V2, 0).ebx >> 4 & 0x3f
                                                   : PMU_BRANCHES_MAX;
-    while (b->form && b->depth < most && b->depth < PMU_BRANCHES_MAX &&
-           can_read(b->from + b->depth * b->stride) && can_read(b->to + b->depth * b->stride))
+    bool there =
+        b->form && keeps_enable(b) && can_read(b->info) && can_read(b->top) && can_read(b->filter);
+    while (there && b->depth < most && b->depth < PMU_BRANCHES_MAX &&
+           keeps_value(b->from + b->depth * b->stride) && can_read(b->to + b->depth * b->stride))
         b->depth++;
-    if (!b->depth || !can_read(b->info) || !can_read(b->top) || !can_read(b->filter) ||
-        !keeps_enable(b))
+    if (!b->depth)
         *b = (struct pmu_branches){ 0 };
 }
 

@@ -52,11 +52,6 @@ uint64_t pmu_max_period(const struct pmu_kind *pmu, unsigned ctr)
     return width_mask(ctr < PMU_FIXED ? pmu->gp_write_width : pmu->fixed_width) >> 1;
 }
 
-uint32_t pmu_rdpmc_index(unsigned ctr)
-{
-    return ctr < PMU_FIXED ? ctr : RDPMC_FIXED + ctr - PMU_FIXED;
-}
-
 uint64_t pmu_read(unsigned ctr) { return rdpmc_exact(pmu_rdpmc_index(ctr)); }
 
 bool pmu_paused(void) { return pmu_this_cpu()->paused; }
@@ -140,8 +135,8 @@ bool pmu_forget_event(const struct pmu_kind *pmu, unsigned ctr, uint64_t running
     if (!pmu->table->stale || !pmu->msr.global_control || ctr >= PMU_FIXED)
         return false;
     bool fault = write(pmu->msr.global_control, running | PMU_BIT(ctr));
-    for (unsigned i = 0; i < ARRAY_SIZE(idle); i++)
-        fault |= write(pmu_select_msr(pmu, ctr), idle[i]) != 0;
+    for_each_in(at, idle)
+        fault |= write(pmu_select_msr(pmu, ctr), *at) != 0;
     return write(pmu->msr.global_control, running) || fault;
 }
 

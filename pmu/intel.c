@@ -134,7 +134,7 @@ static bool has_full_width_writes(void)
 
 /* Counters without a word in leaf 0Ah: three fixed ones of versions 2 to 4, of which some Atoms and
  * Core 2 report fewer; those that a hybrid's large core has more than its small ones, for the leaf
- * is of both. A hypervisor has the registers that it reports, so these are asked. */
+ * is of both. RDPMC is asked too: a hypervisor may answer for MSRs that are not there. */
 static uint64_t find_unreported(const struct intel_leaves *leaves, bool hybrid)
 {
     unsigned version = leaves->pmu.eax & 0xff;
@@ -146,7 +146,8 @@ static uint64_t find_unreported(const struct intel_leaves *leaves, bool hybrid)
     for_each_bit(ctr, maybe) {
         uint32_t msr = ctr < PMU_FIXED ? old_msrs.select + (uint32_t)ctr
                                        : old_msrs.fixed_counter + (uint32_t)ctr - PMU_FIXED;
-        found |= rdmsr_fault(msr, &value) ? 0 : PMU_BIT(ctr);
+        if (!rdmsr_fault(msr, &value) && !rdpmc_fault(pmu_rdpmc_index((unsigned)ctr), &value))
+            found |= PMU_BIT(ctr);
     }
     return found;
 }

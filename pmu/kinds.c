@@ -50,9 +50,9 @@ static uint64_t stop_recording(void)
         unsigned bit;
     } places[] = { { 0x3f1, 62 }, { 0x570, 55 } }; /* PEBS_ENABLE, RTIT_CTL */
     uint64_t value = 0, found = 0;
-    for (unsigned i = 0; i < ARRAY_SIZE(places); i++)
-        if (!rdmsr_fault(places[i].msr, &value) && value && !wrmsr_fault(places[i].msr, 0))
-            found |= PMU_BIT(places[i].bit);
+    for_each_in(at, places)
+        if (!rdmsr_fault(at->msr, &value) && value && !wrmsr_fault(at->msr, 0))
+            found |= PMU_BIT(at->bit);
     return found;
 }
 

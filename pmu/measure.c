@@ -121,9 +121,9 @@ static void measure_cycles(const struct pmu_kind *kind, struct pmu_measured *m)
 static enum pmu_event certain_event(const struct pmu_kind *kind, unsigned ctr)
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES };
-    for (unsigned i = 0; i < ARRAY_SIZE(events); i++)
-        if (pmu_counters_for(kind, events[i]) >> ctr & 1)
-            return events[i];
+    for_each_in(e, events)
+        if (pmu_counters_for(kind, *e) >> ctr & 1)
+            return *e;
     return PMU_EVENT_COUNT;
 }
 

@@ -354,7 +354,10 @@ static inline bool pmu_rearm(unsigned ctr, uint64_t period)
  * interrupt. */
 uint64_t pmu_rearm_late(unsigned ctr, uint64_t period);
 
-uint32_t pmu_rdpmc_index(unsigned ctr);
+static inline uint32_t pmu_rdpmc_index(unsigned ctr)
+{
+    return ctr < PMU_FIXED ? ctr : RDPMC_FIXED + ctr - PMU_FIXED;
+}
 /* Its inverse; what names no counter gives a number that has another index. */
 static inline unsigned pmu_rdpmc_counter(uint64_t index)
 {

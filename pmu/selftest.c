@@ -103,9 +103,9 @@ static enum pmu_event event_to_prove(const struct pmu_kind *pmu, unsigned ctr)
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES,
                                              PMU_SLOTS };
-    for (unsigned i = 0; i < ARRAY_SIZE(events); i++)
-        if (pmu_counters_for(pmu, events[i]) >> ctr & 1)
-            return events[i];
+    for_each_in(e, events)
+        if (pmu_counters_for(pmu, *e) >> ctr & 1)
+            return *e;
     return PMU_EVENT_COUNT;
 }
 

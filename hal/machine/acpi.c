@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* RSDP -> XSDT or RSDT -> MADT, FADT, HPET. Every length and checksum is doubted: this is firmware.
- * An invalid table is treated as absent. Source: ACPI 6.4 "Root System Description Pointer",
- * "Multiple APIC Description Table", "Fixed ACPI Description Table"; IA-PC HPET 1.0a "The ACPI 2.0
- * HPET Description Table". */
+/* RSDP -> XSDT or RSDT -> MADT, FADT, HPET, SPCR. Every length and checksum is doubted: this is
+ * firmware. An invalid table is treated as absent. Source: ACPI 6.4 "Root System Description
+ * Pointer", "Multiple APIC Description Table", "Fixed ACPI Description Table"; IA-PC HPET 1.0a "The
+ * ACPI 2.0 HPET Description Table"; Microsoft, "Serial Port Console Redirection Table". */
 #include "hal/machine/acpi.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
@@ -43,6 +43,7 @@ enum { FADT_PM_TIMER_32 = 1 << 8, FADT_HAS_RESET = 1 << 10, FADT_HAS_8042 = 1 <<
 enum { FADT_RESET = 116, FADT_RESET_ADDRESS = 120, FADT_RESET_VALUE = 128 };
 enum { REVISION = 8, FADT_REVISION_2_0 = 3 }; /* of ACPI 2.0, from which the last two exist */
 enum { HPET_SPACE = 40, HPET_ADDRESS = 44 };
+enum { SPCR_KIND = 36, SPCR_SPACE = 40, SPCR_ADDRESS = 44, IN_PORTS = 1 };
 
 static bool sums_to_zero(const void *data, size_t size)
 {
@@ -130,7 +131,7 @@ void acpi_parse_fadt(const void *table, size_t length, struct acpi_info *info)
         parse_reset(p, &info->reset);
 }
 
-void acpi_parse_hpet(const void *table, size_t length, struct acpi_info *info)
+static void parse_hpet(const void *table, size_t length, struct acpi_info *info)
 {
     const uint8_t *p = table;
     uint64_t address;
@@ -139,6 +140,15 @@ void acpi_parse_hpet(const void *table, size_t length, struct acpi_info *info)
     memcpy(&address, p + HPET_ADDRESS, sizeof address);
     if (address % 8 == 0)
         info->clocks.hpet = address;
+}
+
+/* A UART like the 16550 or the 16450, in ports. */
+void acpi_parse_spcr(const void *table, size_t length, struct acpi_info *info)
+{
+    const uint8_t *p = table;
+    if (length >= SPCR_ADDRESS + 8 && p[SPCR_KIND] <= 1 && p[SPCR_SPACE] == IN_PORTS &&
+        !word_at(p + SPCR_ADDRESS + 4) && word_at(p + SPCR_ADDRESS) <= 0xfff8)
+        info->console = (uint16_t)word_at(p + SPCR_ADDRESS);
 }
 
 /* --- Finding them. --- */
@@ -193,9 +203,11 @@ static const struct {
     void (*parse)(const void *table, size_t length, struct acpi_info *info);
 } parsers[] = { { "APIC", acpi_parse_madt },
                 { "FACP", acpi_parse_fadt },
-                { "HPET", acpi_parse_hpet } };
+                { "HPET", parse_hpet },
+                { "SPCR", acpi_parse_spcr } };
 
-void acpi_read(const struct boot_info *boot, struct acpi_info *info)
+/* Returns what is missing, or NULL. */
+static const char *read_tables(const struct boot_info *boot, struct acpi_info *info)
 {
     unsigned step = 0;
     const struct rsdp *rsdp = find_rsdp(boot);
@@ -211,14 +223,25 @@ void acpi_read(const struct boot_info *boot, struct acpi_info *info)
             if (memcmp(t->signature, parsers[p].signature, 4) == 0)
                 parsers[p].parse(t, t->length, info);
     }
+    return !rsdp ? "RSDP" : !root ? "valid RSDT or XSDT" : !info->apic_count ? "valid MADT" : NULL;
+}
+
+uint16_t acpi_console(const struct boot_info *boot)
+{
+    static struct acpi_info info;
+    read_tables(boot, &info);
+    return info.console;
+}
+
+void acpi_read(const struct boot_info *boot, struct acpi_info *info)
+{
+    const char *missing = read_tables(boot, info);
     if (info->clocks.hpet &&
         !vm_map_physical(info->clocks.hpet, PAGE_SIZE, PTE_WRITE | PTE_UNCACHED))
         info->clocks.hpet = 0;
     if (info->reset.space == RESET_IN_MEMORY &&
         !vm_map_physical(info->reset.address, 1, PTE_WRITE | PTE_UNCACHED))
         info->reset.known = false;
-    if (!info->apic_count)
-        print("# acpi: no %s: one CPU only\n", !rsdp   ? "RSDP"
-                                               : !root ? "valid RSDT or XSDT"
-                                                       : "valid MADT");
+    if (missing)
+        print("# acpi: no %s: one CPU only\n", missing);
 }

@@ -19,7 +19,8 @@ struct acpi_info {
     unsigned io_apic_count;
     struct clock_sources clocks;
     struct reset_register reset;
-    bool no_8042; /* the FADT denies a keyboard controller */
+    bool no_8042;     /* the FADT denies a keyboard controller */
+    uint16_t console; /* the port of a UART that the SPCR names; 0: none */
 };
 
 struct boot_info;
@@ -29,8 +30,11 @@ struct boot_info;
  * are added to the direct map. */
 void acpi_read(const struct boot_info *boot, struct acpi_info *info);
 
+/* The SPCR's port of a serial console, 0: none. From power-on, without a word. */
+uint16_t acpi_console(const struct boot_info *boot);
+
 /* Adds to `info` what a table of this length says, as far as `info` holds it. Any bytes are legal:
  * nothing after `length` is read. For acpi_read, and for tests. */
 void acpi_parse_madt(const void *table, size_t length, struct acpi_info *info);
 void acpi_parse_fadt(const void *table, size_t length, struct acpi_info *info);
-void acpi_parse_hpet(const void *table, size_t length, struct acpi_info *info);
+void acpi_parse_spcr(const void *table, size_t length, struct acpi_info *info);

@@ -63,9 +63,9 @@ static void signature_of(hypervisor_cpuid *ask, uint32_t leaf, char text[13])
 
 static const char *name_of_hypervisor(const char *signature)
 {
-    for (unsigned i = 0; i < ARRAY_SIZE(known); i++)
-        if (strcmp(known[i].signature, signature) == 0)
-            return known[i].name;
+    for_each_in(k, known)
+        if (strcmp(k->signature, signature) == 0)
+            return k->name;
     return NULL;
 }
 
@@ -73,9 +73,9 @@ static void describe_kvm(hypervisor_cpuid *ask, uint32_t leaf, struct writer *w)
 {
     uint32_t features = ask(leaf + 1).eax;
     add_text(w, ", features %x", features);
-    for (unsigned i = 0; i < ARRAY_SIZE(kvm_features); i++)
-        if (features >> kvm_features[i].bit & 1) {
-            add_text(w, " (Linux %s or later)", kvm_features[i].since);
+    for_each_in(f, kvm_features)
+        if (features >> f->bit & 1) {
+            add_text(w, " (Linux %s or later)", f->since);
             return;
         }
 }

@@ -92,11 +92,11 @@ static size_t length_within(const char *text, const char *end)
 static void take_names(const struct header *h, const char *strings, const char *end,
                        struct smbios *to)
 {
-    for (unsigned i = 0; i < ARRAY_SIZE(fields); i++) {
-        char *name = to->name[fields[i].name];
-        if (fields[i].type != h->type || fields[i].at >= h->length || *name)
+    for_each_in(f, fields) {
+        char *name = to->name[f->name];
+        if (f->type != h->type || f->at >= h->length || *name)
             continue;
-        unsigned number = ((const uint8_t *)h)[fields[i].at];
+        unsigned number = ((const uint8_t *)h)[f->at];
         const char *text = strings;
         for (unsigned n = 1; n < number && text < end && *text; n++)
             text += length_within(text, end) + 1;

@@ -272,6 +272,7 @@ bool smp_waits(void)
     return __atomic_load_n(&call_lock.owner, __ATOMIC_RELAXED) == cpu_number() + 1;
 }
 
+/* L: call_lock: who calls has it. */
 void smp_call_interrupt(void)
 {
     struct cpu *me = cpu_current();

@@ -6,6 +6,10 @@
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof *(array))
 
+/* A loop in which `at` points to each element of the array, or of those before its end. */
+#define for_each_in(at, array) for_each_until((array) + ARRAY_SIZE(array), at, array)
+#define for_each_until(end, at, array) for (__typeof__(*(array)) *at = (array); at < (end); at++)
+
 /* A loop in which `n` is the number of each bit of the mask, lowest first. */
 #define for_each_bit(n, mask)                                                                      \
     for (uint64_t n##_rest = (mask), n;                                                            \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* UARTs, set by us; and COM1 as a console, whose callers hold print's lock.
+/* UARTs, set by us; and one as a console, whose callers hold print's lock.
  * Source: PC16550D data sheet, "Line Status Register", "Scratchpad Register". */
 #include "kernel/console/serial.h"
 #include "kernel/base/print.h"
@@ -61,25 +61,25 @@ static void put_on_serial(char c)
 
 static void drain(void)
 {
-    for (unsigned polls = 0; console.present && polls < POLL_LIMIT && !(in8(COM1 + LSR) & LSR_SENT);
-         polls++)
+    for (unsigned polls = 0;
+         console.present && polls < POLL_LIMIT && !(in8(console.port + LSR) & LSR_SENT); polls++)
         pause();
 }
 
-void serial_init(void)
+bool serial_init(uint16_t port)
 {
-    static const struct console com1 = { .put = put_on_serial, .drain = drain };
-    /* Both PICs masked first: nothing of ours uses them, and firmware may have left them open. */
-    out8(0x21, 0xff);
-    out8(0xa1, 0xff);
-    serial_open(&console, COM1);
-    print_add_console(&com1);
+    static const struct console uart = { .put = put_on_serial, .drain = drain };
+    const bool found = serial_open(&console, port);
+    if (!found)
+        serial_open(&console, COM1);
+    print_add_console(&uart);
+    return found;
 }
 
 bool serial_received(void)
 {
-    if (!console.present || !(in8(COM1 + LSR) & LSR_RECEIVED))
+    if (!console.present || !(in8(console.port + LSR) & LSR_RECEIVED))
         return false;
-    in8(COM1 + DATA);
+    in8(console.port + DATA);
     return true;
 }

@@ -20,7 +20,7 @@ bool serial_open(struct serial *serial, uint16_t port);
 /* False: the UART stopped taking bytes, and takes none from now on. One caller at a time. */
 bool serial_write(struct serial *serial, const void *bytes, size_t count);
 
-/* COM1 as a console. Does nothing, and never blocks, where there is no UART. */
-void serial_init(void);
+/* The console: the UART there, or COM1: false. Never blocks where there is none. */
+bool serial_init(uint16_t port);
 /* Whether a byte came; it is dropped. */
 bool serial_received(void);

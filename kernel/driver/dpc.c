@@ -3,6 +3,7 @@
  * interrupts on. queue_lock guards the queues; timers are the dispatcher lock's. Sources: the
  * Windows driver documentation. */
 #include "hal/machine/apic.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/upcalls.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/cpu.h"
@@ -26,16 +27,17 @@
 static struct lock queue_lock = LOCK("DPCs", PROFILE_LEVEL);
 static struct queue {
     LIST_ENTRY list;
-    bool runs; /* one of it */
-} queues[MAX_CPUS];
+    bool runs;      /* one of it */
+} queues[MAX_CPUS]; /* L: queue_lock */
 
 /* --- DPCs. --- */
 
 /* *hook: the kind of its record, which says whether a timer queued it. */
-static KDPC *take_dpc(struct queue *q, enum etw_hook *hook)
+static KDPC *take_dpc(enum etw_hook *hook)
 {
     KDPC *dpc = NULL;
     KIRQL irql = lock_acquire(&queue_lock);
+    struct queue *q = &queues[cpu_number()];
     q->runs = !IsListEmpty(&q->list);
     if (q->runs) {
         dpc = CONTAINING_RECORD(q->list.Flink, KDPC, DpcListEntry);
@@ -63,21 +65,19 @@ static void call_dpc(KDPC *dpc, enum etw_hook hook)
 
 static void run_queue(void)
 {
-    struct queue *q = &queues[cpu_number()];
     enum etw_hook hook = ETW_DPC;
     KDPC *dpc;
     sti();
-    while ((dpc = take_dpc(q, &hook)))
+    while ((dpc = take_dpc(&hook)))
         call_dpc(dpc, hook);
     cli();
 }
 
+/* L: queue_lock. Before the first DPC. */
 static void prepare_queues(void)
 {
-    if (__atomic_load_n(&trap_dpc, __ATOMIC_ACQUIRE))
-        return;
-    for (unsigned i = 0; i < MAX_CPUS; i++)
-        InitializeListHead(&queues[i].list);
+    for_each_in(q, queues)
+        InitializeListHead(&q->list);
     __atomic_store_n(&trap_dpc, run_queue, __ATOMIC_RELEASE);
 }
 
@@ -96,6 +96,8 @@ static bool queue_dpc(KDPC *dpc, uint64_t by, PVOID argument1, PVOID argument2)
     unsigned cpu = target < cpu_count ? target : cpu_number();
     KIRQL irql = lock_acquire(&queue_lock);
     bool done = !dpc->DpcData;
+    if (!trap_dpc)
+        prepare_queues();
     if (done) {
         dpc->DpcData = (uint8_t *)&queues[cpu] + by;
         dpc->SystemArgument1 = argument1;
@@ -118,7 +120,6 @@ BOOLEAN KeInsertQueueDpc(PRKDPC Dpc, PVOID SystemArgument1, PVOID SystemArgument
     if (Dpc->Type != DPC_TYPE)
         bug_check(TIMER_OR_DPC_INVALID, (uint64_t[]){ 0, (uint64_t)Dpc, 0, driver_caller() },
                   "KeInsertQueueDpc of what KeInitializeDpc did not initialize");
-    prepare_queues();
     KIRQL old = irql_raise(PROFILE_LEVEL); /* on this processor */
     bool done = queue_dpc(Dpc, 0, SystemArgument1, SystemArgument2);
     irql_lower(old);
@@ -189,7 +190,6 @@ VOID KeInitializeTimer(PKTIMER Timer) { KeInitializeTimerEx(Timer, NotificationE
 /* TRUE: it was set already. */
 BOOLEAN KeSetTimerEx(PKTIMER Timer, LARGE_INTEGER DueTime, LONG Period, PKDPC Dpc)
 {
-    prepare_queues();
     KIRQL irql = sched_lock();
     timer_dpc = queue_timer_dpc;
     Timer->Dpc = Dpc;

@@ -2,6 +2,7 @@
 /* The table of drivers: one thread changes it, at PASSIVE_LEVEL; it is read at any IRQL. What an
  * address means: the driver that it is in, the missing import that it stands for. */
 #include "kernel/driver/driver.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/driver/io.h"
@@ -16,9 +17,9 @@ static struct driver drivers[DRIVERS_MAX];
 
 struct driver *driver_free_slot(void)
 {
-    for (unsigned i = 0; i < DRIVERS_MAX; i++)
-        if (!drivers[i].base)
-            return &drivers[i];
+    for_each_in(d, drivers)
+        if (!d->base)
+            return d;
     return NULL;
 }
 
@@ -29,16 +30,16 @@ void driver_take_slot(struct driver *driver)
 
 struct driver *driver_at(uint64_t address)
 {
-    for (unsigned i = 0; i < DRIVERS_MAX; i++)
-        if (drivers[i].base && address - drivers[i].base < drivers[i].pe.size)
-            return &drivers[i];
+    for_each_in(d, drivers)
+        if (d->base && address - d->base < d->pe.size)
+            return d;
     return NULL;
 }
 
 bool driver_loaded(const char *name)
 {
-    for (unsigned i = 0; i < DRIVERS_MAX; i++)
-        if (drivers[i].base && string_same(drivers[i].name, name))
+    for_each_in(d, drivers)
+        if (d->base && string_same(d->name, name))
             return true;
     return false;
 }

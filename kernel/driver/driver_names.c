@@ -35,7 +35,8 @@ struct link {
 };
 
 static struct mutex names_mutex = MUTEX("device names");
-static LIST_ENTRY devices = { &devices, &devices }, links = { &links, &links };
+static LIST_ENTRY devices = { &devices, &devices }; /* L: names_mutex */
+static LIST_ENTRY links = { &links, &links };       /* L: names_mutex */
 
 static struct device *device_of_entry(const LIST_ENTRY *e)
 {
@@ -357,6 +358,7 @@ static void name_left(struct driver *driver, const char *kind, const struct plac
 
 void devices_left(struct driver *driver)
 {
+    mutex_acquire(&names_mutex);
     for (const LIST_ENTRY *e = devices.Flink; e != &devices; e = e->Flink)
         if (driver_at(device_of_entry(e)->where) == driver)
             name_left(driver, "device", &device_of_entry(e)->place);
@@ -365,4 +367,5 @@ void devices_left(struct driver *driver)
         if (driver_at(l->where) == driver)
             name_left(driver, "symbolic link", &l->place);
     }
+    mutex_release(&names_mutex);
 }

@@ -32,9 +32,13 @@ NTSTATUS NtDeviceIoControlFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine
                                PVOID InputBuffer, ULONG InputBufferLength, PVOID OutputBuffer,
                                ULONG OutputBufferLength);
 /* NT: devices are not read or written: STATUS_NOT_SUPPORTED, and a line that names the driver; or
- * what is wrong with the handle. Nothing looks at the other arguments. */
+ * what is wrong with the handle. Nothing looks at the other arguments, unless NtWriteFile writes to
+ * the console: STATUS_NOT_SUPPORTED: an ApcRoutine; STATUS_ACCESS_VIOLATION: IoStatusBlock, or the
+ * rest of the buffer; of the event as above. A line says which write was refused. */
 NTSTATUS NtReadFile(HANDLE FileHandle);
-NTSTATUS NtWriteFile(HANDLE FileHandle);
+NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
+                     PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
+                     PLARGE_INTEGER ByteOffset, PULONG Key);
 
 /* driver.c. NT: there is no registry; the last part of the name is the file's, without .sys.
  * Drivers are loaded before the program: STATUS_IMAGE_ALREADY_LOADED, or

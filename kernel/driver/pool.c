@@ -38,8 +38,8 @@ struct block {
 _Static_assert(sizeof(struct block) == 48, "16 divides it");
 
 static struct lock pool_lock = LOCK("pool", DISPATCH_LEVEL);
-static LIST_ENTRY used = { &used, &used };
-static struct block *free_blocks[CLASSES]; /* by list.Flink */
+static LIST_ENTRY used = { &used, &used }; /* L: pool_lock */
+static struct block *free_blocks[CLASSES]; /* L: pool_lock; by list.Flink */
 static uint8_t last_guard = GUARD;         /* L: pool_lock */
 
 static void check_header(const struct block *b, uint32_t magic)
@@ -247,6 +247,7 @@ unsigned pool_blocks(void)
 
 void pool_left(struct driver *driver)
 {
+    KIRQL irql = lock_acquire(&pool_lock);
     for (const LIST_ENTRY *e = used.Flink; e != &used; e = e->Flink) {
         const struct block *b = CONTAINING_RECORD(e, struct block, list);
         char text[160];
@@ -255,4 +256,5 @@ void pool_left(struct driver *driver)
         print_block(text, sizeof text, b);
         driver_left(driver, "%s%s", text, guard_changed(b) ? ", and wrote beyond it" : "");
     }
+    lock_release(&pool_lock, irql);
 }

@@ -9,6 +9,8 @@
 #include "kernel/ke/caller.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/synchronization.h"
+#include "kernel/nt/nt_process.h"
+#include "kernel/services/services.h"
 
 #define IO_BUFFER_MAX (16u << 20) /* NT: as much as there is nonpaged pool */
 #define FILE_READ_DATA 1u
@@ -203,4 +205,48 @@ static NTSTATUS refuse_file(HANDLE handle, const char *what)
 }
 
 NTSTATUS NtReadFile(HANDLE FileHandle) { return refuse_file(FileHandle, "IRP_MJ_READ"); }
-NTSTATUS NtWriteFile(HANDLE FileHandle) { return refuse_file(FileHandle, "IRP_MJ_WRITE"); }
+
+/* Parts of what write_console takes. */
+static NTSTATUS write_parts(const char *text, ULONG length, ULONG_PTR *done)
+{
+    while (*done < length) {
+        const ULONG left = length - (ULONG)*done;
+        NTSTATUS status = write_console(text + *done, left < WRITE_MAX ? left : WRITE_MAX);
+        if (!NT_SUCCESS(status))
+            return status;
+        *done += left < WRITE_MAX ? left : WRITE_MAX;
+    }
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS write_to_console(HANDLE event, PIO_STATUS_BLOCK result, const char *text,
+                                 ULONG length)
+{
+    IO_STATUS_BLOCK block = { 0 };
+    NTSTATUS status = caller_put(result, &block, sizeof block);
+    if (NT_SUCCESS(status) && event)
+        status = NtResetEvent(event, NULL);
+    if (NT_SUCCESS(status))
+        status = write_parts(text, length, &block.Information);
+    if (NT_SUCCESS(status))
+        status = caller_put(result, &block, sizeof block);
+    if (NT_SUCCESS(status) && event)
+        status = NtSetEvent(event, NULL);
+    return status;
+}
+
+NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
+                     PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
+                     PLARGE_INTEGER ByteOffset, PULONG Key)
+{
+    NTSTATUS status = STATUS_NOT_SUPPORTED;
+    (void)ApcContext, (void)ByteOffset, (void)Key;
+    if (!is_output(FileHandle))
+        status = refuse_file(FileHandle, "IRP_MJ_WRITE");
+    else if (!ApcRoutine)
+        status = write_to_console(Event, IoStatusBlock, Buffer, Length);
+    if (!NT_SUCCESS(status))
+        print("# a write to handle 0x%lx was refused: status 0x%x\n", (ULONG_PTR)FileHandle,
+              status);
+    return status;
+}

@@ -192,8 +192,9 @@ static NTSTATUS set_group_mask(const void *buffer, ULONG length)
     NTSTATUS status = caller_get(&info, buffer, sizeof info);
     if (!NT_SUCCESS(status))
         return status;
-    bool samples = info.EventTraceGroupMasks.Masks[PERF_MASK_INDEX(PERF_PROFILING)] &
-                   PERF_MASK_BITS(PERF_PROFILING);
+    const ULONG *masks = info.EventTraceGroupMasks.Masks;
+    bool samples = masks[0] & EVENT_TRACE_FLAG_PROFILE ||
+                   masks[PERF_MASK_INDEX(PERF_PROFILING)] & PERF_MASK_BITS(PERF_PROFILING);
     etw_enter();
     status = find_running(info.TraceHandle, &logger);
     if (NT_SUCCESS(status) && !(logger->mode & EVENT_TRACE_SYSTEM_LOGGER_MODE))

@@ -92,9 +92,9 @@ static bool take_filter(const char *word, struct follow *follow)
         const char *word;
         ULONG filters;
     } words[] = { { "user", 1 }, { "kernel", 2 }, { "calls", ETW_LBR_CALL_STACK } };
-    for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
-        if (follow == &branches && strcmp(words[i].word, word) == 0) {
-            follow->filters |= words[i].filters;
+    for_each_in(w, words)
+        if (follow == &branches && strcmp(w->word, word) == 0) {
+            follow->filters |= w->filters;
             return true;
         }
     return false;
@@ -150,9 +150,9 @@ static KPROFILE_SOURCE source_of(const char *name)
         { "branches", ProfileBranchInstructions }, { "branch_misses", ProfileBranchMispredictions },
         { "cache_misses", ProfileCacheMisses },
     };
-    for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
-        if (string_same(words[i].name, name))
-            return hal_source_supported(words[i].source) ? words[i].source : ProfileTime;
+    for_each_in(w, words)
+        if (string_same(w->name, name))
+            return hal_source_supported(w->source) ? w->source : ProfileTime;
     KPROFILE_SOURCE source = ProfileTime;
     while ((source = hal_source_next(source)) != ProfileTime)
         if (string_same(hal_source_name(source), name))

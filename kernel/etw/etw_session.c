@@ -61,19 +61,22 @@ void etw_leave(void) { mutex_release(&guard); }
 PERFINFO_GROUPMASK etw_masks_of_flags(ULONG flags)
 {
     PERFINFO_GROUPMASK masks = { { flags } };
-    for (size_t i = 0; i < ARRAY_SIZE(flags_of_old); i++)
-        if (flags & flags_of_old[i].flag)
-            masks.Masks[PERF_MASK_INDEX(flags_of_old[i].mask)] |=
-                PERF_MASK_BITS(flags_of_old[i].mask);
+    for_each_in(f, flags_of_old)
+        if (flags & f->flag)
+            masks.Masks[PERF_MASK_INDEX(f->mask)] |= PERF_MASK_BITS(f->mask);
     return masks;
 }
 
+/* What class 4 sets may have the flags of StartTrace too. */
 static uint32_t hooks_of(const PERFINFO_GROUPMASK *masks)
 {
+    const PERFINFO_GROUPMASK flags = etw_masks_of_flags(masks->Masks[0]);
     uint32_t hooks = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
-        if (masks->Masks[PERF_MASK_INDEX(groups[i].mask)] & PERF_MASK_BITS(groups[i].mask))
-            hooks |= groups[i].hooks;
+    for_each_in(g, groups) {
+        const unsigned word = PERF_MASK_INDEX(g->mask);
+        if ((masks->Masks[word] | flags.Masks[word]) & PERF_MASK_BITS(g->mask))
+            hooks |= g->hooks;
+    }
     return hooks;
 }
 

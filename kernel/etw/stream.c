@@ -175,8 +175,8 @@ static void stream_run(void *stream)
 
 bool stream_start(struct trace_stream *s)
 {
-    s->pages = s->logger->streams[0]->size / PAGE_SIZE;
-    s->pages = s->pages < TEXT_PAGES ? TEXT_PAGES : s->pages;
+    const size_t pages = s->logger->streams[0]->size / PAGE_SIZE;
+    s->pages = pages < TEXT_PAGES ? TEXT_PAGES : pages;
     s->area = phys_alloc(s->pages);
     if (!s->area)
         return false;

@@ -3,7 +3,6 @@
  * The dispatcher lock guards all. */
 #include "kernel/ke/dispatcher.h"
 #include "hal/machine/clock.h"
-#include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/list.h"
 #include "kernel/ke/sched.h"
@@ -90,17 +89,6 @@ NTSTATUS semaphore_release(KSEMAPHORE *semaphore, LONG adjustment, LONG *previou
     return status;
 }
 
-LONG KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, LONG Adjustment, BOOLEAN Wait)
-{
-    LONG before;
-    (void)Increment, (void)Wait;
-    if (!NT_SUCCESS(semaphore_release(Semaphore, Adjustment, &before)))
-        panic("KMODE_EXCEPTION_NOT_HANDLED: STATUS_SEMAPHORE_LIMIT_EXCEEDED, semaphore %p, "
-              "adjustment %d",
-              Semaphore, Adjustment);
-    return before;
-}
-
 /* --- Mutants. --- */
 
 VOID KeInitializeMutant(PRKMUTANT Mutant, BOOLEAN InitialOwner)
@@ -139,15 +127,6 @@ NTSTATUS mutant_release(KMUTANT *mutant, LONG *previous)
     NTSTATUS status = release_mutant(mutant, previous);
     sched_unlock(irql);
     return status;
-}
-
-LONG KeReleaseMutex(PRKMUTEX Mutex, BOOLEAN Wait)
-{
-    LONG before;
-    (void)Wait;
-    if (!NT_SUCCESS(mutant_release(Mutex, &before)))
-        panic("KMODE_EXCEPTION_NOT_HANDLED: STATUS_MUTANT_NOT_OWNED, mutex %p", Mutex);
-    return before;
 }
 
 LONG KeReadStateMutex(PRKMUTEX Mutex) { return state_of(&Mutex->Header); }

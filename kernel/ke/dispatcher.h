@@ -17,10 +17,6 @@ VOID KeClearEvent(PRKEVENT Event);
 LONG KeReadStateEvent(PRKEVENT Event);
 
 VOID KeInitializeSemaphore(PRKSEMAPHORE Semaphore, LONG Count, LONG Limit);
-/* Adds to the count and returns the count before. NT: for an Adjustment below 1, or one that
- * exceeds the limit, Windows raises STATUS_SEMAPHORE_LIMIT_EXCEEDED; here that is a bug check at
- * once, as if nobody handled the exception. */
-LONG KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, LONG Adjustment, BOOLEAN Wait);
 
 /* A kernel mutex. A thread that ends while it owns one stops the system
  * (THREAD_TERMINATE_HELD_MUTEX). Level has no effect. */
@@ -28,10 +24,6 @@ VOID KeInitializeMutex(PRKMUTEX Mutex, ULONG Level);
 /* A mutant, which is the mutex of ring 3. When its owner ends it becomes free, and the next wait
  * returns STATUS_ABANDONED. */
 VOID KeInitializeMutant(PRKMUTANT Mutant, BOOLEAN InitialOwner);
-/* Releases the mutex once; it is free when it was released as often as it was acquired. Returns the
- * state before: 0 if its owner held it once, less if it held it more often. NT: for a thread that
- * does not own it Windows raises STATUS_MUTANT_NOT_OWNED; here that is a bug check. */
-LONG KeReleaseMutex(PRKMUTEX Mutex, BOOLEAN Wait);
 /* 1: free. */
 LONG KeReadStateMutex(PRKMUTEX Mutex);
 
@@ -48,8 +40,10 @@ NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitTyp
 NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                 PLARGE_INTEGER Interval);
 
-/* Release one and take the dispatcher lock for it. *previous: the state before.
- * STATUS_SEMAPHORE_LIMIT_EXCEEDED; STATUS_MUTANT_NOT_OWNED. IRQL <= DISPATCH_LEVEL. */
+/* Release one and take the dispatcher lock for it; a mutant is free when it was released as often
+ * as it was acquired. *previous: the state before. STATUS_SEMAPHORE_LIMIT_EXCEEDED: an adjustment
+ * below 1, or one that exceeds the limit; STATUS_MUTANT_NOT_OWNED. IRQL <= DISPATCH_LEVEL. Drivers'
+ * KeReleaseSemaphore and KeReleaseMutex, which return no status: driver/ke.c. */
 NTSTATUS semaphore_release(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous);
 NTSTATUS mutant_release(KMUTANT *mutant, LONG *previous);
 /* Under the dispatcher lock; returns the state before. */

@@ -33,7 +33,7 @@ struct queue {
 };
 
 static struct lock dispatcher_lock = LOCK("dispatcher", IPI_LEVEL);
-static struct queue queues[MAX_CPUS]; /* L: dispatcher_lock */
+static struct queue queues[MAX_CPUS]; /* L: the dispatcher lock */
 static uint64_t tick_ns = TICK_NS;    /* const once timers run */
 
 extern void switch_stacks(struct thread *from, struct thread *to, KWAIT_REASON reason);

@@ -58,8 +58,8 @@ static bool cpuid_bit(uint32_t leaf, unsigned reg, unsigned bit)
 static void fill_features(void)
 {
     uint8_t *has = data->processor_features;
-    for (unsigned i = 0; i < ARRAY_SIZE(features); i++)
-        has[features[i].feature] = cpuid_bit(features[i].leaf, features[i].reg, features[i].bit);
+    for_each_in(f, features)
+        has[f->feature] = cpuid_bit(f->leaf, f->reg, f->bit);
     has[PF_FASTFAIL_AVAILABLE] = true;
     has[PF_AVX_INSTRUCTIONS_AVAILABLE] = fpu_facts.xcr0 >> 2 & 1;
     has[PF_AVX2_INSTRUCTIONS_AVAILABLE] = fpu_facts.xcr0 >> 2 & 1 && cpuid_bit(7, 1, 5);

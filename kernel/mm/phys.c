@@ -18,9 +18,10 @@
 #define APART KASAN_ON      /* pages left free between allocations, to notice an overrun */
 
 static struct lock phys_lock = LOCK("phys", DISPATCH_LEVEL);
-static uint16_t *users;            /* L: phys_lock; [0, frames) */
-static size_t frames, total, hint; /* L: phys_lock */
-static size_t free_count;          /* L: phys_lock; atomic: anybody reads it */
+static uint16_t *users;     /* L: phys_lock; [0, frames) */
+static size_t frames, hint; /* L: phys_lock */
+static size_t total;        /* never changes */
+static size_t free_count;   /* L: phys_lock; atomic: anybody reads it */
 
 extern char image_start[], image_end[];
 
@@ -68,6 +69,7 @@ void phys_pages_of(const struct boot_memory *region, uint64_t *start, uint64_t *
     *end &= ~(uint64_t)(PAGE_SIZE - 1);
 }
 
+/* L: phys_lock: nobody else runs yet. */
 void phys_init(const struct boot_info *info)
 {
     uint64_t top = 0, start, end;

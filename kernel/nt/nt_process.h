@@ -3,6 +3,7 @@
  * have names. Shared by the kernel and ring 3. Sources: winternl.h's public parts, the community's
  * phnt headers for the rest. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,16 @@
 #define START_AT 0x800 /* in the PEB's page: struct start_information, ours */
 #define START_NAME_MAX 64
 #define START_LINE_MAX 512
+
+/* The console's handles, which no object has. */
+#define STANDARD_INPUT ((void *)3)
+#define STANDARD_OUTPUT ((void *)7)
+#define STANDARD_ERROR ((void *)11)
+
+static inline bool is_output(const void *handle)
+{
+    return handle == STANDARD_OUTPUT || handle == STANDARD_ERROR;
+}
 
 struct teb {
     uint64_t exception_list, stack_base, stack_limit, subsystem, fiber_data, arbitrary;

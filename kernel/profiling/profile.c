@@ -106,6 +106,7 @@ static NTSTATUS insert(struct profile *p)
     return STATUS_SUCCESS;
 }
 
+/* L: guard */
 static NTSTATUS start(struct profile *p)
 {
     if (p->started)
@@ -134,6 +135,7 @@ static void remove(struct profile *p)
     p->started = false;
 }
 
+/* L: guard */
 static NTSTATUS stop(struct profile *p)
 {
     if (!p->started)

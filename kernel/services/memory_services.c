@@ -29,9 +29,9 @@ static bool flags_of(ULONG protect, uint64_t *flags)
         { PAGE_EXECUTE_READWRITE, PTE_PRESENT | PTE_WRITE },
         { PAGE_EXECUTE_WRITECOPY, PTE_PRESENT | PTE_WRITE },
     };
-    for (unsigned i = 0; i < ARRAY_SIZE(known); i++)
-        if (known[i].protect == (protect & ~(ULONG)PAGE_GUARD)) {
-            *flags = known[i].flags;
+    for_each_in(k, known)
+        if (k->protect == (protect & ~(ULONG)PAGE_GUARD)) {
+            *flags = k->flags;
             if (protect & PAGE_GUARD)
                 *flags = (*flags & ~(uint64_t)PTE_PRESENT) | PTE_GUARD;
             return protect != (PAGE_GUARD | PAGE_NOACCESS);

@@ -13,8 +13,6 @@
 #include "kernel/mm/vm.h"
 #include "kernel/profiling/profiling_enable.h"
 
-#define WRITE_MAX 256
-
 /* STATUS_INVALID_HANDLE. */
 NTSTATUS NtClose(HANDLE Handle) { return handle_close(Handle); }
 
@@ -203,9 +201,9 @@ static const struct information_class {
 
 static const struct information_class *find_class(THREADINFOCLASS number)
 {
-    for (unsigned i = 0; i < ARRAY_SIZE(classes); i++)
-        if (classes[i].number == number)
-            return &classes[i];
+    for_each_in(c, classes)
+        if (c->number == number)
+            return c;
     return NULL;
 }
 

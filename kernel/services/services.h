@@ -11,5 +11,6 @@ NTSTATUS NtQueryInformationProcess(HANDLE ProcessHandle, PROCESSINFOCLASS Proces
 /* 0 ns: it has not ended. NT: all that was used is user time. */
 void usage_times(uint64_t created_ns, uint64_t ended_ns, uint64_t cycles, KERNEL_USER_TIMES *times);
 NTSTATUS adjust_privilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread, PBOOLEAN Enabled);
-/* Ours: text to the console, at most 256 characters a call, printable ones and newlines only. */
+#define WRITE_MAX 256u
+/* Ours: text to the console, at most WRITE_MAX characters a call, printable ones and newlines. */
 NTSTATUS write_console(const char *text, ULONG length);

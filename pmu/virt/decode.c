@@ -143,10 +143,10 @@ void instruction_decode(const struct vcpu *v, const struct insn *c, struct instr
         decode_conditional(v, c, i);
         return;
     }
-    for (unsigned n = 0; n < ARRAY_SIZE(simple); n++) {
-        if (simple[n].kind != kind)
+    for_each_in(s, simple) {
+        if (s->kind != kind)
             continue;
-        i->effects = simple[n].effects;
+        i->effects = s->effects;
         i->branch = kind == 'J'           ? BRANCH_REL_JMP
                     : kind == 'C'         ? BRANCH_REL_CALL
                     : kind == 'R'         ? BRANCH_RET

@@ -82,7 +82,7 @@ static bool is_there(const struct msr_row *r) { return !r->quirk || *r->quirk; }
 
 const struct msr_row *msr_find(uint32_t msr)
 {
-    for (const struct msr_row *r = rows; r < rows + ARRAY_SIZE(rows); r++)
+    for_each_in(r, rows)
         if (msr >= r->first && msr <= r->last && is_there(r))
             return r;
     return NULL;
@@ -90,7 +90,7 @@ const struct msr_row *msr_find(uint32_t msr)
 
 void msr_catch(void)
 {
-    for (const struct msr_row *r = rows; r < rows + ARRAY_SIZE(rows); r++)
+    for_each_in(r, rows)
         for (uint32_t msr = r->first; is_there(r) && msr <= r->last; msr++)
             vmcb_catch_msr(msr);
 }

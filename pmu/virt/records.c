@@ -126,14 +126,14 @@ static uint64_t *find_control(struct pmu *p, uint32_t msr, uint64_t *legal)
         { FORM_AMD, AMD_SELECT, offsetof(struct records, select), CLASSES_AND_RINGS },
         { FORM_AMD, DBG_EXTN_CFG, offsetof(struct records, control), AMD_ENABLE },
     };
-    for (unsigned i = 0; i < ARRAY_SIZE(controls); i++)
-        if (controls[i].form == form_of(p->model) && controls[i].msr == msr) {
-            *legal = controls[i].legal;
+    for_each_in(c, controls)
+        if (c->form == form_of(p->model) && c->msr == msr) {
+            *legal = c->legal;
             if (msr == LBR_TOS)
                 *legal = p->model->lbr_depth - 1u;
             if (msr == LBR_SELECT && p->model->lbr_format < LBR_TSX)
                 *legal = CLASSES_AND_RINGS;
-            return (uint64_t *)(void *)((uint8_t *)&p->records + controls[i].at);
+            return (uint64_t *)(void *)((uint8_t *)&p->records + c->at);
         }
     return 0;
 }

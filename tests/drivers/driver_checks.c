@@ -38,15 +38,15 @@ static VOID check_counters(VOID)
     GROUP_AFFINITY group = { 1, KeQueryActiveGroupCount(), { 0 } };
     HARDWARE_COUNTER counter = { PMCCounter, 0, 0 }, many[17] = { { PMCCounter, 0, 0 } }, got[16];
     HANDLE handle, second;
-    ULONG count;
+    ULONG count, rounds = KeQueryActiveGroupCount() > 1 ? 1 : 600; /* each asks every processor */
     CHECK(allocate(&bad, NULL, &handle) == STATUS_INVALID_PARAMETER && !handle);
     CHECK(allocate(NULL, &group, &handle) == STATUS_INVALID_PARAMETER);
     CHECK(allocate(&extended, NULL, &handle) == STATUS_NOT_SUPPORTED);
     CHECK(allocate(&no_handler, NULL, &handle) == STATUS_INVALID_PARAMETER);
-    for (count = 0; count < 600; count++) /* more often than there are owners */
+    for (count = 0; count < rounds; count++) /* more often than there are owners */
         if (allocate(&handler, NULL, &handle) || HalFreeHardwareCounters(handle))
             break;
-    CHECK(count == 600);
+    CHECK(count == rounds);
     CHECK(allocate(NULL, NULL, &handle) == STATUS_SUCCESS);
     CHECK(allocate(NULL, NULL, &second) == STATUS_INSUFFICIENT_RESOURCES && !second);
     CHECK(KeSetHardwareCounterConfiguration(&counter, 1) == STATUS_SUCCESS);

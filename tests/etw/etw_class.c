@@ -237,18 +237,24 @@ static void check_counts_instructions(PMC_HANDLE set_of_one)
     LAB_CHECK_COUNT((values[3] - values[2]) - (values[2] - values[1]), 4000);
 }
 
-/* Its select has the unit mask: bits 15:8 with both vendors. 2Eh with 41h, the misses of the last
- * cache, means the same on each kind of core. */
+/* Its select has the threshold and the unit mask, bits 31:24 and 15:8 with both vendors. 2Eh with
+ * 41h, the misses of the last cache, means the same on each kind of core; with a threshold tables
+ * do not know it. */
 static void check_unit_mask(void)
 {
     uint64_t select = 0;
+    const unsigned threshold = pmu_kind_count == 1;
     struct add add = describe_event("TestMasked", 3);
+    const bool amd = strcmp(pmu_here()->driver, "amd") == 0;
     add.info.Event[0] = 0x2e;
-    add.info.Event[strcmp(pmu_here()->driver, "intel") == 0 ? 1 : 2] = 0x41;
+    const bool wide = amd && pmu_here()->code_max > 0xff;
+    add.info.Event[1] = wide; /* bits 11:8 of the event, 35:32 of the select */
+    add.info.Event[amd ? 2 : 1] = 0x41;
+    add.info.Event[amd ? 3 : 2] = (UCHAR)threshold;
     CHECK_STATUS(set_class(&add, sizeof add), STATUS_SUCCESS);
     KPROFILE_SOURCE id = find_source("TestMasked");
     CHECK(source_counters(pmu_here(), id, &select) != 0);
-    CHECK_EQ(select & 0xffff, 0x412e);
+    CHECK_EQ(select & 0xfff00ffff, (uint64_t)wide << 32 | threshold << 24 | 0x412e);
     CHECK_STATUS(hal_source_remove(id), STATUS_SUCCESS);
 }
 

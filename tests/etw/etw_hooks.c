@@ -172,7 +172,8 @@ TEST(etw_hooks, dpcs,
     CHECK(KeInsertQueueDpc(&dpc, NULL, NULL));
     wait_for_dpc();
     check_dpc(&s, bytes, PERFINFO_LOG_TYPE_DPC);
-    CHECK_STATUS(session_mask(&s, PERF_DPC | PERF_PROFILE, 0), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&s, EVENT_TRACE_FLAG_DPC | EVENT_TRACE_FLAG_PROFILE, 0),
+                 STATUS_SUCCESS);
     dpc_ended = 0;
     CHECK(!KeSetTimer(&timer, (LARGE_INTEGER){ .QuadPart = -10000 }, &dpc));
     wait_for_dpc();

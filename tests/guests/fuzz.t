@@ -14,7 +14,4 @@ is($? >> 8, 0, "the virtual PMU's page tables, code, registers and quirks: refus
 like($said, qr/^200000 cases, [1-9]\d* ended the guest$/m, 'all cases ran');
 like($said, qr/^20000 boots: [1-9]\d* CPUs, [1-9]\d* names, [1-9]\d* ranges$/m,
      'what loader and firmware leave: nothing outside is read, and what is right is found');
-# Chance leaves out one or two of 237, in an order of calls that is the compiler's.
-like($said, qr/^20000 pieces of code, \d{1,3} left out: [1-9]\d* instructions, 23[5-7] opcodes$/m,
-     'the opcodes of which blocks are made do what they do on the processor alone');
 done_testing;

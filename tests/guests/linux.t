@@ -160,22 +160,6 @@ run_is('PMU=intel-v4 LINUX=' . file('control', $control), 99,
 run_is('PMU=intel-v4,step PAYLOAD=' . flat('paging', '0f20c00d000000800f22c0f4'), 99, qr/$reset/m,
        'page tables that are none');
 
-# As suites of unit tests for hypervisors are built and started: the status of isa-debug-exit is the
-# run's.
-my $name = qr{^suite:\ $build/suite\.elf\ 0\ 1\ \d+\s*\n(?:PASS:\ .*\n){5}
-              PASS:\ two\ million\ and\ two\ instructions,\ and\ WRMSR\s*\n(?:PASS:\ .*\n){6}\#}mx;
-for (['0', 0, 'PASS payload: it ended with debug-exit value 0'],
-     ['1', 1, 'FAIL payload: .* 3 of QEMU'], ['77', 77, 'NONE payload: .* 77']) {
-    my ($exit, $status, $verdict) = @$_;
-    for my $model (qw(intel-v1 intel-v4 amd-k7)) {
-        run_is("PMU=$model PAYLOAD=$build/suite.elf PAYLOAD_ARGS='$exit'", $status,
-               qr/^# $verdict\b/m, "$model: an image that ends with $exit");
-    }
-}
-run_is("PMU=intel-v4 PAYLOAD=$build/suite.elf PAYLOAD_ARGS='0 1 5'", 1, $name,
-       'its command line, and what it finds');
-run_is("PMU=amd-v2 PAYLOAD=$build/suite.elf.64", 0, qr/^# PASS/m, 'the same image, ELF64');
-
 # What peers' suites check of a PMU, on each model; and what quirks break it notices.
 my %checks = ('intel-v1' => 85, 'intel-v2' => 109, 'intel-v3' => 183, 'intel-v4' => 191,
               'intel-v4,step' => 191, 'intel-v5' => 357, 'intel-v6' => 427, 'intel-kvm' => 331,
@@ -185,6 +169,8 @@ for my $model (sort keys %checks) {
            qr/^# vpmu: event ffh, unit mask ffh .* 0\s*\npeers: 0*$checks{$model} checks\s*\n#/m,
            "$model: what peers check");
 }
+run_is("PMU=amd-v2 PAYLOAD=$build/peers.elf.64", 0, qr/^# PASS payload: it ended with /m,
+       'the same image, ELF64');
 my %noticed = (
     'intel-v4,noemul' => 'emulated instructions 3', 'intel-v4,skid=80' => 'one interrupt 0',
     'intel-v4,dead=1' => 'branches 1', 'intel-v4,contend=2' => 'all at once 3',

@@ -192,6 +192,26 @@ TEST(acpi, reset,
         }
 }
 
+TEST(acpi, spcr, "a console is a UART in ports, if its table is complete")
+{
+    static const struct {
+        uint8_t kind, space, port[8];
+        unsigned length, want;
+    } cases[] = {
+        { 0, 1, { 0xf8, 2 }, 80, 0x2f8 },      { 1, 1, { 0xe8, 3 }, 52, 0x3e8 },
+        { 0, 1, { 0xf8, 2 }, 51, 0 },          { 2, 1, { 0xf8, 2 }, 80, 0 },
+        { 0, 0, { 0xf8, 2 }, 80, 0 },          { 0, 1, { 0xf9, 0xff }, 80, 0 },
+        { 0, 1, { [1] = 2, [4] = 1 }, 80, 0 },
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+        uint8_t table[80] = { [36] = cases[i].kind, [40] = cases[i].space };
+        memcpy(table + 44, cases[i].port, 8);
+        info = (struct acpi_info){ 0 };
+        acpi_parse_spcr(table, cases[i].length, &info);
+        CHECK_EQ(info.console, cases[i].want);
+    }
+}
+
 /* --- The way to the tables. --- */
 
 #define OLD 9 /* the CPU that the RSDT names; the XSDT: */

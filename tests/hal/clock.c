@@ -95,8 +95,97 @@ TEST(clock, leaf_15h, "CPUID 15h gives a rate only if crystal, numerator and den
 
 /* --- Counters that do not exist, found by the TSC. --- */
 
+#define PER_COUNT 64 /* of the TSC */
+static unsigned reads;
+
+static uint64_t read_still(void) { return reads++, 7; }
+static uint64_t read_absent(void) { return reads++, ~UINT64_C(0); }
+static uint64_t read_good(void) { return reads++, rdtsc() / PER_COUNT; }
+static uint64_t read_slow(void) { return reads++ / 100; }
+static uint64_t read_backwards(void) { return reads++, ~(rdtsc() / PER_COUNT); }
+static uint64_t read_stopping(void) { return reads++ < 300 ? reads : 300; }
+
+static void waste(void)
+{
+    for (unsigned i = 0; i < 20000; i++)
+        asm volatile("");
+}
+
+/* Something takes the processor away in two of three readings, before the counter is read or after
+ * it. */
+static uint64_t read_disturbed(void)
+{
+    reads++;
+    if (reads % 3 == 1)
+        waste();
+    uint64_t value = rdtsc() / PER_COUNT;
+    if (reads % 3 == 2)
+        waste();
+    return value;
+}
+
+/* A host takes the processor away once, after the counter was read and for longer than a counter is
+ * waited for. */
+static uint64_t read_taken_away(void)
+{
+    uint64_t value = rdtsc() / PER_COUNT;
+    if (++reads == 30)
+        for (uint64_t begin = rdtsc(); rdtsc() - begin < 50000000;)
+            waste();
+    return value;
+}
+
+static uint64_t measured(uint64_t (*read)(void), uint64_t hz)
+{
+    const struct clock_counter counter = { "invented", hz, 0xffffffff, read };
+    reads = 0;
+    uint64_t flags = read_flags();
+    cli();
+    uint64_t found = clock_measure_tsc(&counter);
+    write_flags(flags);
+    return found;
+}
+
+TEST(clock, counters,
+     "a good counter is measured correctly, even if most of its readings are disturbed [slow]")
+{
+    for (uint64_t mhz = test_long() ? 1 : 100; mhz <= 100; mhz *= 10) {
+        uint64_t want = mhz * MHZ * PER_COUNT;
+        /* 1 %: a counter's step is small against the window. */
+        CHECK_RANGE(measured(read_good, mhz * MHZ), want - want / 100, want + want / 100);
+    }
+    uint64_t want = 10 * MHZ * PER_COUNT;
+    CHECK_RANGE(measured(read_disturbed, 10 * MHZ), want - want / 100, want + want / 100);
+    CHECK_RANGE(measured(read_taken_away, 10 * MHZ), want - want / 100, want + want / 100);
+}
+
 /* Looks whether a counter stands still, one end of a window, looks of 500 iterations in 40 million
  * ticks of the TSC. */
+#define READS_STILL 201u
+#define READS_MAX (READS_STILL + 5 + 40000000 / 500)
+
+static void gives_up(uint64_t (*read)(void), uint64_t hz, unsigned least, unsigned most)
+{
+    CHECK_EQ(measured(read, hz), 0);
+    CHECK(reads >= least && reads <= most);
+}
+
+TEST(clock, bad_counters,
+     "a counter that is absent, stands still, stops, is too slow or runs backwards ends the "
+     "measurement early [slow]")
+{
+    gives_up(read_good, 0, 0, 0);
+    gives_up(read_still, 1000000, READS_STILL, READS_STILL);
+    gives_up(read_absent, 1000000, READS_STILL, READS_STILL);
+    gives_up(read_stopping, 1000000, 301, READS_MAX);
+    if (test_long()) { /* each as long as a counter that stops */
+        gives_up(read_slow, 3579545, 101, READS_MAX);
+        gives_up(read_good, ~UINT64_C(0), 1, READS_MAX);
+    }
+    measured(read_backwards, 3579545); /* its differences are those of another rate: any answer,
+                                          which the choice judges */
+    CHECK_RANGE(reads, 1, READS_MAX);
+}
 
 /* --- This machine. --- */
 

@@ -14,7 +14,7 @@ static const char good[] =
     "\x00\x18\x00\x00" "\x01\x02\x00\xf0\x03" "0123456789abcdf" "Maker of BIOS\0" "1.2\0" "today\0" "\0" /* type 0 */
     "\x04\x06\x00\x00" "ab" "\0\0"                                     /* no strings */
     "\x01\x1b\x01\x00" "\x01\x02\x00\x03" "0123456789abcdefghi" "  Maker  \0" "Pro\x07" "duct\0" "unused\0" "\0"
-    "\x02\x08\x02\x00" "\x01\x02\x00\x00" "Board maker\0" "Board\0" "\0"
+    "\x02\x08\x02\x00" "\x01\x02\x00\x00" "Board maker, whose name is as long as there is room\0" "Board\0" "\0"
     "\x01\x08\x03\x00" "\x01\x01\x00\x00" "A second system\0" "\0"
     "\x7f\x04\x04\x00" "\0\0"
     "\x02\x08\x05\x00" "\x01\x01\x00\x00" "After the end\0" "\0";
@@ -33,7 +33,8 @@ TEST(smbios, names,
     CHECK(says(&s, SMBIOS_FIRMWARE_VENDOR, "Maker of BIOS") &&
           says(&s, SMBIOS_FIRMWARE_VERSION, "1.2"));
     CHECK(says(&s, SMBIOS_MAKER, "Maker") && says(&s, SMBIOS_PRODUCT, "Product"));
-    CHECK(says(&s, SMBIOS_BOARD_MAKER, "Board maker") && says(&s, SMBIOS_BOARD, "Board"));
+    CHECK(says(&s, SMBIOS_BOARD_MAKER, "Board maker, whose name is as long as there is r"));
+    CHECK(says(&s, SMBIOS_BOARD, "Board"));
 }
 
 /* Letters that no table of ours has, after its end. */
@@ -195,7 +196,7 @@ static const struct {
     { { SIGN(0x40000000, 0x40000001, KVM_SIGN), { 0x40000001, { 0x01007efb, 0, 0, 0 } } },
       "KVM, features 1007efb (Linux 5.8 or later)" },
     { { SIGN(0x40000000, 0, KVM_SIGN), { 0x40000001, { 0x3b, 0, 0, 0 } } }, "KVM, features 3b" },
-    { { SIGN(0x40000000, 0x40000005, "Microsoft Hv"),
+    { { SIGN(0x40000000, 0x40000002, "Microsoft Hv"),
         { 0x40000002, { 20348, 10 << 16, 0, 0 } },
         SIGN(0x40000100, 0x40000101, KVM_SIGN),
         { 0x40000101, { 1 << 11, 0, 0, 0 } } },

@@ -312,7 +312,7 @@ static void reset(void)
 
 bool clean_end(bool failed)
 {
-    char text[200];
+    char text[400];
     wait_for_end(failed ? TICKS_FAILED : TICKS);
     bool left = left_something();
     if (left) {

@@ -195,19 +195,6 @@ LEAVES(flood, "fails a thousand times, and prints few lines of it")
         CHECK_EQ(i, 1000);
 }
 
-LEAVES(handles, "leaves handles open")
-{
-    HANDLE handle;
-    CHECK_OK(handle_create(&thread_current()->object, THREAD_ALL_ACCESS, &handle));
-}
-
-LEAVES(interval, "leaves another interval and a source")
-{
-    KPROFILE_SOURCE source;
-    CHECK_EQ(hal_source_set_interval(SOURCE, 5000), 5000);
-    CHECK_OK(hal_source_add("Left", 0xc0, 0, 0, 5000, &source));
-}
-
 LEAVES(irql, "returns at DISPATCH_LEVEL")
 {
     CHECK(true);
@@ -255,17 +242,7 @@ LEAVES(kept, "returns with the guard of the trace sessions")
     etw_enter();
 }
 
-LEAVES(pages, "leaves memory allocated") { CHECK(phys_alloc(3) != NULL); }
-
 static void handle_pmi(PKTRAP_FRAME frame) { (void)frame; }
-
-LEAVES(pmi, "leaves a handler of the counters' interrupt and a counter set")
-{
-    PMC_HANDLE set;
-    KPROFILE_SOURCE source = SOURCE;
-    CHECK_OK(hal_pmi_set_driver(handle_pmi));
-    CHECK_OK(HalAllocatePmcCounterSet(0, &source, 1, &set));
-}
 
 LEAVES(process,
        "leaves a process that counts, with its counters configured, and one that is profiled")
@@ -279,12 +256,6 @@ LEAVES(process,
     FAIL_ON_PURPOSE();
 }
 
-LEAVES(profile, "leaves a profile object started, and its interrupt's counters reserved")
-{
-    profile_start(profile_made(KERNEL_VMA, 4096, 6, buckets, sizeof buckets, SOURCE, ~0ul));
-    CHECK_OK(hal_profile_reserve(ProfileTime, cpu_set_one(0)));
-}
-
 LEAVES(registers, "leaves a counter running that nobody owns")
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
@@ -293,13 +264,6 @@ LEAVES(registers, "leaves a counter running that nobody owns")
     pmu_start(PMU_BIT(ctr));
     irql_lower(old);
     FAIL_ON_PURPOSE();
-}
-
-LEAVES(session, "leaves a trace session recording samples and switches")
-{
-    struct session s;
-    REQUIRE(session_start(&s, 64, 4));
-    CHECK_OK(session_mask(&s, PERF_PROFILE | PERF_CONTEXT_SWITCH, 0));
 }
 
 LEAVES(threads,
@@ -324,20 +288,31 @@ LEAVES(waiting, "is ended while it waits for a thread that writes into its stack
     user_wait(thread);
 }
 
-LEAVES(timer, "leaves a timer set")
+/* One of each kind that needs no other test's end. */
+LEAVES(
+    one_of_each,
+    "leaves a handle, another interval, a source, memory, a handler of the counters' interrupt, a "
+    "counter set, a started profile object, its interrupt's counters, a trace session that "
+    "records, a timer, a block of pool and a reference to an older thread")
 {
     static KTIMER timer;
+    struct session s;
+    HANDLE handle;
+    PMC_HANDLE set;
+    KPROFILE_SOURCE source = SOURCE;
+    CHECK_OK(handle_create(&thread_current()->object, THREAD_ALL_ACCESS, &handle));
+    CHECK(phys_alloc(3) != NULL && pool_allocate(16) != NULL && thread_after(0) != NULL);
+    CHECK_OK(hal_pmi_set_driver(handle_pmi));
+    CHECK_OK(HalAllocatePmcCounterSet(0, &source, 1, &set));
+    profile_start(profile_made(KERNEL_VMA, 4096, 6, buckets, sizeof buckets, SOURCE, ~0ul));
+    CHECK_OK(hal_profile_reserve(ProfileTime, cpu_set_one(0)));
+    REQUIRE(session_start(&s, 64, 4));
+    CHECK_OK(session_mask(&s, PERF_PROFILE | PERF_CONTEXT_SWITCH, 0));
+    CHECK_EQ(hal_source_set_interval(SOURCE, 5000), 5000);
+    CHECK_OK(hal_source_add("Left", 0xc0, 0, 0, 5000, &source));
     KIRQL irql = sched_lock();
     CHECK(!timer_set(&timer, ~0ul, 0));
     sched_unlock(irql);
-}
-
-LEAVES(pool, "leaves a block of pool") { CHECK(pool_allocate(16) != NULL); }
-
-LEAVES(reference, "leaves a reference to an older thread")
-{
-    struct thread *thread = thread_after(0);
-    CHECK(thread != NULL);
 }
 
 /* --- A row for each invariant: what breaks it, on the last CPU. --- */

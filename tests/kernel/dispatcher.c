@@ -105,8 +105,9 @@ static void own_and_end_later(void *mutant)
 
 static void wait_for_abandoned(void *mutant)
 {
+    LONG before;
     found = wait_one(mutant);
-    KeReleaseMutex(mutant, FALSE);
+    CHECK_OK(mutant_release(mutant, &before));
 }
 
 TEST(dispatcher, abandoned_while_awaited,

@@ -124,13 +124,14 @@ static void add_one(void)
 static void take_two(void *number)
 {
     uint64_t n = (uint64_t)number;
+    LONG before;
     PVOID two[2] = { &locks[n % 3], &locks[(n + 1) % 3] };
     for (unsigned i = 0; i < ITERATIONS; i++) {
         CHECK_OK(
             KeWaitForMultipleObjects(2, two, WaitAll, Executive, KernelMode, FALSE, NULL, NULL));
         add_one(); /* any two of three sets of two have one in common */
-        KeReleaseMutex(two[i % 2], FALSE);
-        KeReleaseMutex(two[1 - i % 2], FALSE);
+        CHECK_OK(mutant_release(two[i % 2], &before));
+        CHECK_OK(mutant_release(two[1 - i % 2], &before));
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the console's framebuffer costs, and how it is mapped. Characters are drawn into memory. */
+/* How the console's framebuffer is mapped, and that who draws can be interrupted. */
 #include "kernel/console/screen.h"
 #include "hal/machine/clock.h"
 #include "hal/machine/smp.h"
@@ -12,67 +12,6 @@
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 #include "tests/harness/test.h"
-
-#define UNTOUCHED 0x12345678u
-#define PAGES 64u
-
-/* As if lines were shorter than they are wide: only the first characters are drawn. */
-static const struct {
-    unsigned width, height, pitch, sx, sy;
-} sizes[] = {
-    { 480, 300, 1920, 1, 1 },   { 800, 600, 3204, 1, 2 },   { 1024, 768, 2048, 2, 2 },
-    { 1920, 1080, 2048, 4, 4 }, { 3840, 2160, 2044, 8, 8 },
-};
-
-/* Of each pixel whether it is the letter's, by the font; the number of pixels that are not right.*/
-static unsigned wrong_pixels(const struct framebuffer *f, uint16_t cell, unsigned column)
-{
-    const uint8_t *base = (const uint8_t *)(DIRECT_MAP + f->to.address);
-    unsigned wrong = 0, left = column * 6 * f->sx;
-    for (unsigned y = 0; y < 10 * f->sy; y++)
-        for (unsigned x = 0; x < left + 8 * f->sx; x++) {
-            unsigned line = y / f->sy, dot = (x - left) / f->sx;
-            uint32_t pixel, want = UNTOUCHED;
-            memcpy(&pixel, base + y * f->to.pitch + 4 * x, 4);
-            if (x >= left && dot < 6)
-                want = line >= 1 && line <= 8 && dot < 5 &&
-                               screen_font[(cell & 0xff) - ' '][line - 1] >> (4 - dot) & 1
-                           ? f->palette[cell >> 8 & 15]
-                           : f->palette[cell >> 12];
-            wrong += pixel != want;
-        }
-    return wrong;
-}
-
-TEST(screen, cells,
-     "a character is drawn as the font has it, none of its neighbours, by half as many stores as "
-     "it has pixels")
-{
-    uint32_t *memory = phys_alloc(PAGES);
-    REQUIRE(memory != NULL);
-    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        struct framebuffer f;
-        unsigned columns, rows;
-        const struct screen to = { virt_to_phys(memory),
-                                   sizes[i].pitch,
-                                   sizes[i].width,
-                                   sizes[i].height,
-                                   SCREEN_PIXELS,
-                                   16,
-                                   8,
-                                   0 };
-        framebuffer_init(&f, &to, &columns, &rows);
-        CHECK(f.sx == sizes[i].sx && f.sy == sizes[i].sy && columns >= 80);
-        CHECK_EQ(framebuffer_stores(&f), 6 * f.sx * 10 * f.sy / 2);
-        for (unsigned c = '!'; c <= '~'; c += 31) {
-            for (unsigned p = 0; p < PAGES * PAGE_SIZE / 4; p++)
-                memory[p] = UNTOUCHED;
-            framebuffer_draw(&f, 3, 0, (uint16_t)(SCREEN_ON_RED << 8 | c));
-            CHECK_EQ(wrong_pixels(&f, (uint16_t)(SCREEN_ON_RED << 8 | c), 3), 0);
-        }
-    }
-    phys_free(memory, PAGES);
-}
 
 /* The entry that maps this physical address in the direct map, by the tables in use. */
 static uint64_t entry_of(uint64_t physical)

@@ -207,19 +207,6 @@ TEST(phys, holds, "a page with two users is freed when the second one releases i
     CHECK_EQ(phys_free_pages(), before);
 }
 
-TEST(time, goes_on, "time moves forward on every CPU, and together with the others'")
-{
-    uint64_t last = clock_ns();
-    for (unsigned round = 0; round < 5; round++)
-        for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-            test_run_on(cpu);
-            uint64_t now = clock_ns();
-            CHECK(now > last);
-            last = now;
-        }
-    test_run_anywhere();
-}
-
 static bool is_ours(unsigned vector)
 {
     return vector == VECTOR_TIMER || vector == VECTOR_CALL || vector == VECTOR_RESCHEDULE ||

@@ -85,23 +85,6 @@ TEST(event_tables, rows,
         }
 }
 
-/* A base says again what a table says, or lacks what it has not: such a row is of no use. */
-TEST(event_tables, differences, "a table has only the rows that differ from its base [S-4.4 S-4.5]")
-{
-    for (unsigned i = 0; i < COUNT; i++)
-        for (const struct pmu_table *table = table_of(&processors[i]); table; table = table->base)
-            for (const struct pmu_event_row *row = table->rows; row->event != PMU_EVENT_COUNT;
-                 row++) {
-                const struct pmu_event_row *old = pmu_row(table->base, row->event);
-                bool same = old && row->name && row->code == old->code &&
-                            row->umask == old->umask && row->flags == old->flags &&
-                            row->counters == old->counters && row->near == old->near;
-                if (same || (!old && !row->name))
-                    test_note("%s repeats event %u", table->name, row->event);
-                CHECK(!same && (old || row->name));
-            }
-}
-
 /* With the unit mask in the low byte. */
 static unsigned whole_code(const struct pmu_table *table, enum pmu_event event)
 {

@@ -189,6 +189,44 @@ static void ring3_index(unsigned ctr)
     CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
 }
 
+TEST(pmu_rdpmc_ring3, bad_indices,
+     "with CR4.PCE set, bad indices raise #GP in ring 3 too [VP-43 VP-45 VP-46 slow]")
+{
+    uint32_t bad[BAD_MAX];
+    uint64_t value = 0;
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        bool metrics = false;
+        smp_call(cpu_set_one(cpu), has_metrics, &metrics);
+        unsigned n = bad_indices(pmu_of(cpu), metrics, bad);
+        for (unsigned i = cpu; i < n; i += 9) {
+            CHECK_STATUS(in_ring3(user_rdpmc_allowed, bad[i], cpu, &value),
+                         STATUS_PRIVILEGED_INSTRUCTION);
+            CHECK_EQ(value, USER_RDPMC_NOTHING);
+        }
+    }
+    counting_stop();
+}
+
+/* One after the other on one CPU: allowed, not, allowed: PCE follows the thread. */
+TEST(pmu_rdpmc_ring3, pce_follows,
+     "CR4.PCE belongs to the thread that may read, switch after switch [VP-46]")
+{
+    uint64_t value;
+    unsigned ctr;
+    SKIP_WITHOUT_RDPMC();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        for (unsigned i = 0; i < 3; i++) {
+            CHECK_OK(in_ring3(user_rdpmc_allowed, pmu_rdpmc_index(ctr), cpu, &value));
+            CHECK_STATUS(in_ring3(user_rdpmc_plain, pmu_rdpmc_index(ctr), cpu, &value),
+                         STATUS_PRIVILEGED_INSTRUCTION);
+        }
+    counting_stop();
+}
+
 static void refused_in_ring3(uint32_t msr, unsigned cpu)
 {
     uint64_t value;

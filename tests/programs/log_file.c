@@ -50,7 +50,7 @@ static void lose_events(const ULONG *system_calls)
     IS(start(&lossy, &q, "lossy.etl", 0, 0), ERROR_SUCCESS);
     IS(TraceSetInformation(lossy, TraceSystemTraceEnableFlagsInfo, (PVOID)system_calls, 32),
        ERROR_SUCCESS);
-    for (unsigned i = 0; i < 40000; i++)
+    for (unsigned i = 0; i < 15000; i++)
         Sleep(0);
     IS(control(lossy, &q, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
     printf("lossy: %lu lost\n", q.p.EventsLost);
@@ -134,11 +134,11 @@ int main(void)
     const ULONG64 before = now();
     IS(TraceEvent(counted, &mark.header), ERROR_SUCCESS);
     printf("marked from %llu to %llu\n", before, now());
-    switch_often(20000);
+    switch_often(15000);
     for (unsigned i = 0; i < 500 && control(full, &q, EVENT_TRACE_CONTROL_QUERY) == 0; i++)
         Sleep(10); /* until what was sent has filled the file */
-    for (unsigned i = 0; i < 50; i++) {
-        switch_often(500);
+    for (unsigned i = 0; i < 10; i++) {
+        switch_often(1500);
         Sleep(10); /* what is newest in the circular one is sent, too */
     }
     IS(control(counted, &q, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);

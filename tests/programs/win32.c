@@ -159,6 +159,33 @@ static void files(void)
     IS(done, 0);
 }
 
+/* The console's handle is written by the service too: in parts, and what is refused has a line. */
+static void native_write(void)
+{
+    NTSTATUS(NTAPI * write)
+    (HANDLE, HANDLE, PVOID, PVOID, void *, PVOID, ULONG, PVOID, PVOID) =
+        (void *)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "NtWriteFile");
+    HANDLE console = GetStdHandle(STD_OUTPUT_HANDLE), event = CreateEventW(NULL, TRUE, FALSE, NULL);
+    struct {
+        ULONG_PTR status, information;
+    } block = { 1, 1 };
+    static char text[300];
+    memset(text, 'w', sizeof text - 1);
+    text[sizeof text - 1] = '\n';
+    IS(write(console, event, NULL, NULL, &block, text, sizeof text, NULL, NULL), 0);
+    IS(block.status, 0);
+    IS(block.information, sizeof text);
+    IS(WaitForSingleObject(event, 0), WAIT_OBJECT_0);
+    IS((DWORD)write(console, NULL, NULL, NULL, &block, (PVOID)8, 1, NULL, NULL),
+       STATUS_ACCESS_VIOLATION);
+    IS((DWORD)write(console, NULL, NULL, NULL, (PVOID)8, text, 1, NULL, NULL),
+       STATUS_ACCESS_VIOLATION);
+    IS((DWORD)write(console, (HANDLE)2, NULL, NULL, &block, text, 1, NULL, NULL),
+       STATUS_INVALID_HANDLE);
+    IS((DWORD)write(console, NULL, text, NULL, &block, text, 1, NULL, NULL), 0xc00000bb);
+    CloseHandle(event);
+}
+
 static void messages(void)
 {
     WCHAR text[40], *own;
@@ -213,6 +240,9 @@ static void waits_and_exceptions(void)
     LONG old = 0;
     BOOL woken = TRUE;
     DWORD slot = FlsAlloc(NULL);
+    ULONG guarantee = 0x5000;
+    IS(slot && slot != FLS_OUT_OF_INDEXES, 1);
+    IS(SetThreadStackGuarantee(&guarantee) && !guarantee, 1);
     HMODULE kernel32 = GetModuleHandleW(L"kernel32.dll");
     wake_one = (void *)GetProcAddress(kernel32, "WakeByAddressSingle"); /* no import library has */
     wait_on = (void *)GetProcAddress(kernel32, "WaitOnAddress");        /* these two */
@@ -290,6 +320,11 @@ static void advapi32(void)
     IS(QueryTraceA(0, "no session", &session.properties), ERROR_WMI_INSTANCE_NOT_FOUND);
     IS(UpdateTraceA(0, "no session", &session.properties), ERROR_WMI_INSTANCE_NOT_FOUND);
     IS(FlushTraceA(0, "no session", &session.properties), ERROR_WMI_INSTANCE_NOT_FOUND);
+    BOOL(WINAPI * prng)
+    (PBYTE, SIZE_T) = (void *)GetProcAddress(LoadLibraryW(L"bcryptprimitives.dll"), "ProcessPrng");
+    IS(prng((PBYTE)random, 31), 1);
+    IS(random[0] && random[1] && random[0] != random[1] && !(random[3] >> 56), 1);
+    memset(random, 0, sizeof random);
     IS(SystemFunction036(random, 31), 1);
     IS(random[0] && random[1] && random[0] != random[1] && !(random[3] >> 56), 1);
 }
@@ -303,6 +338,7 @@ int main(int argc, char **argv)
     memory();
     modules();
     files();
+    native_write();
     messages();
     waits_and_exceptions();
     native();

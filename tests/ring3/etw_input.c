@@ -37,6 +37,7 @@ static void check_privileged(const struct session *s, bool held)
     CHECK_STATUS(set_class(add, sizeof add), held ? STATUS_INVALID_PARAMETER : wanted);
     CHECK_STATUS(set_class(&remove, sizeof remove), held ? STATUS_INVALID_PARAMETER : wanted);
     CHECK_STATUS(session_mask(s, PERF_PROFILE, 0), wanted);
+    CHECK_STATUS(session_mask(s, EVENT_TRACE_FLAG_PROFILE, 0), wanted);
     CHECK_STATUS(session_mask(s, PERF_PMC_PROFILE, 0), wanted);
     CHECK_STATUS(session_mask(s, PERF_PROFILING, 0), wanted);
     CHECK_STATUS(session_mask(s, PERF_CONTEXT_SWITCH, PERF_SYSCALL), STATUS_SUCCESS);

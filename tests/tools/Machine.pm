@@ -22,10 +22,9 @@ sub new
     my $self = bless { dir => $dir, left => $seconds, last => { time => time, used => 0 } }, $class;
     mkdir $dir;
     unlink map { "$dir/$_" } qw(serial line monitor gdb);
-    my @line = ('-chardev', "socket,id=line,path=$dir/line,server=on,wait=off,logfile=$dir/serial",
-                qw(-serial chardev:line));
-    push @command, @line if "@command" !~ /-serial/;
-    push @command, map { ('-chardev', "socket,id=$_,path=$dir/$_,server=on,wait=off") }
+    my @line = ('-chardev', "socket,id=line,path=$dir/line,server=on,wait=off,logfile=$dir/serial");
+    push @line, qw(-serial chardev:line) if "@command" !~ /-serial/;
+    push @command, @line, map { ('-chardev', "socket,id=$_,path=$dir/$_,server=on,wait=off") }
         qw(monitor gdb);
     push @command, qw(-mon chardev=monitor -gdb chardev:gdb -S -display none -no-reboot);
     my $us = $$;

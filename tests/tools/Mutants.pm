@@ -81,8 +81,14 @@ my @operators = (
     ['width halved', qr/(?<=\(uint)32(?=_t\))/, sub { '16' }],
     ['counted the other way', qr/\+\+|--|(?<= )[-+]=(?= )/, \&opposite],
 );
+# What a bound off by one does not change: one more look at what does not come, the larger or
+# smaller of two, and their difference.
+my $no_bound = qr{[<>]=?\ \w*(?:TRIES|PAUSES|SPIN|LOOKS)\b
+                  |(?<![^ (])([^ (].*?)\ [<>]=?\ (.+?)\ \?
+                   \ (?:\g1(?:\ -\ \g2)?\ :\ \g2(?:\ -\ \g1)?|\g2\ :\ \g1)(?=[;,)])}x;
 # What no operator touches: comments, assembly, what is said.
-my $no_code = qr{^\s*(?:\*(?![\w(*])|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|\bpanic\(|print\w*\(};
+my $no_code = qr{^\s*(?:\*(?![\w(*])|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|_Static_assert
+                  |\bpanic\(|print\w*\(}x;
 # A way out that an error takes, below its condition.
 my $way_out = qr/^\s+(?:return(?: STATUS_\w+| false| NULL)?|goto \w+|continue|break);$/;
 my $lock = qr/^\s+(?:KIRQL )?(?:irql = )?(sched_|lock_|mutex_)(?:lock|acquire)\((.*)\);$/;
@@ -118,7 +124,17 @@ sub others
 
 # What people do (the tree has no goto to go wrong): from a file's lines and the number of one,
 # { line => text }...
-my $statement = qr/^(\s+)(?!return|break|continue|case|default|else)(?![a-z]\w*(?: [a-z*]+)+ =)/;
+my $declared = qr/\w+ [\w *]*\w(?:\[.*\])?(?: =|[,;])/;
+my $statement = qr/^(\s++)(?!return|break|continue|case|default|else|\(void\)|$declared)/;
+# Two assignments without a call, of which neither has what the other writes: in either order they
+# do the same.
+sub independent
+{
+    my @written = map { /^[^=(]*?(\w+)(?:\[[^=]*\])? [-+|&]?= (?!.*\w\()/
+                        || /(\w+)(?:\+\+|--);$/ ? $1 : () } @_;
+    return @written == 2 && $_[1] !~ /\b$written[0]\b/ && $_[0] !~ /\b$written[1]\b/;
+}
+
 my $undo = qr/release|free|unlock|close|cancel|remove|undo|dereference/;
 my @habits = (
     ['release left out on the way out', sub {
@@ -130,10 +146,14 @@ my @habits = (
         my $next = ($lines->[$n + 1] // '') =~ s{\s*/\*.*}{}r;
         my ($in) = $code =~ /$statement.*;$/ or return;
         return if $next !~ /$statement.*;$/ || $1 ne $in || $next eq $code
-            || $next =~ $no_code || ($lines->[$n - 1] // '') =~ /(?:\)|else|do)$/;
+            || $next =~ $no_code || independent($code, $next)
+            || ($lines->[$n - 1] // '') =~ /(?:\)|else|do)$/;
         return { $n => $next, $n + 1 => $code }; }],
     ['another CPU in scope', sub {
         my ($lines, $n, $code) = @_;
+        for (my $i = $n; $i && $lines->[$i] ne '{'; $i--) {
+            return if $lines->[$i] =~ /unsigned cpu = cpu_number\(\);/; # it is the same
+        }
         return map { { $n => $_ } } others($code, qr/(?<=[[(!=] |[[( ])(cpu|\w+->cpu)(?=[]),;])/,
                                            'cpu_number()'); }],
     ["a neighbour's status", sub {
@@ -150,9 +170,10 @@ my @habits = (
         push @new, $` . sprintf('0x%x', hex($1) >> 1) . $'
             while $code =~ /\b0x([0-9a-f]+)(?=u?l?\b)/g;
         return map { { $n => $_ } } @new; }],
-    ['|= for =', sub {
+    ['|= for =', sub { # where bits are written
         my ($lines, $n, $code) = @_;
-        return $code =~ /^(\s+$place) = ([^{]*;)$/ ? { $n => "$1 |= $2" } : (); }],
+        my ($to, $bits) = $code =~ /^(\s+$place) = ([^{"]*;)$/ or return;
+        return $bits =~ / [&|] |~|<< |>> |\b0x/ ? { $n => "$to |= $bits" } : (); }],
     ['field not copied', sub {
         my ($lines, $n, $code) = @_;
         return map { { $n => $_ } } $code =~ /^\s+\.\w+ = [^{}]*,$/ ? ''
@@ -179,6 +200,7 @@ sub candidates
         };
         for (@operators) {
             my ($what, $pattern, $becomes) = @$_;
+            next if $what =~ /^bound/ && $code =~ $no_bound;
             while ($code =~ /$pattern/g) {
                 my ($from, $to) = ($-[0], $+[0]);
                 my $old = substr $code, $from, $to - $from;

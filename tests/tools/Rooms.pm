@@ -8,31 +8,31 @@ use Text;
 
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
-    kernel/nt 1600
-    kernel/base 3070
+    kernel/nt 1620
+    kernel/base 3080
     kernel/mm 680
     kernel/console 670
     pmu 2890
     pmu/virt 8970
-    hal/machine 2130
-    hal 3110
+    hal/machine 2160
+    hal 3120
     kernel/counting 410
-    kernel/ke 5910
+    kernel/ke 5890
     kernel/profiling 1300
     kernel/etw 2340
     kernel/image 1050
     kernel/services 790
     kernel 1020
-    kernel/driver 4320
+    kernel/driver 4370
     kernel/init 530
-    boot 1910
+    boot 1930
     tests/harness 6430
-    tests/hal 3610
-    tests/pmu 6340
-    tests/vpmu 2950
+    tests/hal 3720
+    tests/pmu 6360
+    tests/vpmu 2980
     tests/profiling 3430
-    tests/etw 2850
-    tests/kernel 3400
+    tests/etw 2860
+    tests/kernel 3330
     tests/cost 1060
     tests 1370
 );
@@ -41,15 +41,15 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 10000
-    tests/ring3 8540
-    tests/guests 6890
-    tests/machines 2490
-    tests/tools 7680
-    tests/programs 4190
+    kernel/user 9990
+    tests/ring3 8550
+    tests/guests 6730
+    tests/machines 2470
+    tests/tools 7820
+    tests/programs 4240
     tests/drivers 2920
-    tests/samples 1040
-    tests/mutants 730
+    tests/samples 1120
+    tests/mutants 740
     doc 640
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};

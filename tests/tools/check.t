@@ -12,6 +12,7 @@ use lib $Bin;
 use Contract;
 use Environment;
 use Facts;
+use Guards;
 use Mutants;
 use Rooms;
 use Text;
@@ -309,6 +310,18 @@ sub check_headers
     holds("Windows' names mean what they mean to mingw-w64", failure('tests/tools/headers'));
 }
 
+sub check_guards
+{
+    my ($guarded, @wrong) = 0;
+    for my $file (grep { m{^(?!tests/).*\.c$} } @sources) {
+        my $source = join '', Text::lines($file);
+        $guarded += (my %lock = Guards::guarded($source));
+        push @wrong, map { "$file:$_" } Guards::faults($source);
+    }
+    holds($guarded / 2 . ' variables are touched by who has the lock that guards them',
+          @wrong, $guarded ? () : 'none');
+}
+
 # An IPI by MSR may overtake the stores that it is sent for: MFENCE; LFENCE stand in front of the
 # WRMSR, on every way to it.
 sub check_fences
@@ -443,8 +456,8 @@ sub check_repro
 
 my @names = @ARGV ? @ARGV
     : qw(text facts format functions names files citations pages commands journeys includes picture
-         budgets layouts routines headers gcc symbols fences size contract mutants clang cppcheck
-         scan alone repro);
+         budgets guards layouts routines headers gcc symbols fences size contract mutants clang
+         cppcheck scan alone repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {
     no strict 'refs';

@@ -54,6 +54,22 @@ $(BUILD)/ntpmu.bin: $(OBJ)
 END
 my $up = "#include \"kernel/ke/up.h\"\n\nvoid up(void) {}\n";
 my $hal = "#include \"hal/hal.h\"\n\nvoid hal_begin(void) {}\n";
+my $guards = <<'END';
+struct lock { int owner; };
+static struct lock lock;
+static int one; /* L: lock */
+static int two = 2, three[3]; /* L: lock */
+int lock_acquire(struct lock *), lock_release(struct lock *);
+static void touch(void) { two = one + three[0]; }
+static void take(void) { lock_acquire(&lock); }
+
+void all(void)
+{
+    take();
+    touch();
+    lock_release(&lock);
+}
+END
 our @functions = qw(RtlReadThreadProfilingData switch_stacks sched_switch thread_profiling_switch
     etw_context_swap etw_log);
 our %code = map { $_ => 'ret' } @functions;
@@ -71,6 +87,7 @@ sub make_tree
                . "void boot(void) { hal_begin(); }\n");
     c_file('hal/hal.h', "void hal_begin(void);\n");
     c_file('hal/hal.c', $hal);
+    c_file('hal/guards.c', $guards);
     c_file("kernel/ke/$_.h", "void $_(void);\n") for qw(up down);
     c_file('kernel/ke/up.c', $up);
     c_file('kernel/ke/down.c', "#include \"kernel/ke/down.h\"\n#include \"kernel/ke/up.h\"\n\n"
@@ -113,7 +130,7 @@ sub said
 }
 
 my @checks = qw(text facts functions names citations pages commands journeys includes picture
-    budgets layouts symbols fences size contract mutants);
+    budgets guards layouts symbols fences size contract mutants);
 make_tree();
 system "make -C $dir >/dev/null";
 my ($status, $all) = said(@checks);
@@ -127,7 +144,7 @@ file('README.md', "In boot/none.c: [here](boot/none.c), `make none NONE=1`, `tes
          . "\n" x 160);
 file('kernel/README.md', "hal/hal.c `hal_begin`, `hal_end`\n");
 c_file('hal/long.c', join '', "#define FIXED 0x40000000\n",
-       map { "void f$_(void)\n{\n" . "    a();\n" x 61 . "}\n" } 0 .. 5);
+       map { "void f$_(void)\n{\n" . "    a();\n" x 61 . "}\n" } 0 .. 9);
 c_file('hal/chars.c', "/* \xc3\xa4 */\nint a; \n\tint b;\n/* TO" . "DO */\n#if 1\n"
            . '/*' . 'x' x 97 . "*/\n/* The " . "same. */\n");
 c_file('hal/hal.c', "$hal\n#include \"kernel/ke/up.h\"\nvoid hal_up(void) { up(); }\n"
@@ -135,6 +152,7 @@ c_file('hal/hal.c', "$hal\n#include \"kernel/ke/up.h\"\nvoid hal_up(void) { up()
 c_file('kernel/ke/up.h', "void up(void);\nvoid down(void);\n");
 c_file('kernel/ke/up.c', "#include \"kernel/ke/up.h\"\n\nint (*way)(void);\n"
            . "void up(void) { down(); }\n");
+c_file('hal/guards.c', $guards =~ s/    take\(\);\n//r . "int other(void) { return one; }\n");
 c_file('kernel/base/upcalls.h', "/* Set by hal/hal.c. */\nextern void (*hook)(void);\n");
 c_file('hal/many.c', "int a;\n" x 9000);
 c_file('kernel/driver/layouts.h', "SIZE(KDPC, 65)\n");
@@ -157,6 +175,8 @@ my %says = (
     includes => [qr/hal\/hal\.c may not include kernel\/ke\/up\.h/],
     picture => [qr/make rooms$/m],
     budgets => [qr/hal: 9\d{3} lines of \d+$/m, qr/the core has 9\d{3} of/],
+    guards => [qr/guards\.c:\d+: touch touches two without lock$/m,
+               qr/: other touches one without/],
     layouts => [qr/static assertion failed: "KDPC"/],
     symbols => [qr/hal\/hal uses up of kernel\/ke\/up$/m,
                 qr/circle: kernel\/ke\/down kernel\/ke\/up$/m,

@@ -82,7 +82,9 @@ NTSTATUS take(struct lock *at, uint64_t mask)
     if (at->next < LAST && !at->used)
         return STATUS_NO_MEMORY;
     *at = (struct lock){ .next = 1, .mask = masks[cpu] & 0xff };
-    at->next = 2;
+    at->next = mask & 2;
+    at->last = at->tried < TRIES;
+    at->off = mask > LAST ? mask - LAST : LAST - mask;
     forget(at); /* a comment < stays */
     lock_release(at, irql);
     print("a < b\n");
@@ -91,12 +93,16 @@ NTSTATUS take(struct lock *at, uint64_t mask)
 END
 my %becomes = map { ("$_->[2]: $_->[4]" => $_->[0]) } Mutants::candidates('a.c', $source);
 is(join("\n", map { "$_ ($becomes{$_})" } sort keys %becomes), <<'END' =~ s/\n\z//r, 'operators');
-10: ; (release left out on the way out)
-12: return 0; (another result)
-12: return at->mask & mask << 1; (mask inverted)
-12: return at->mask & ~mask << 2; (mask or shift one off)
-12: return at->mask & ~mask >> 1; (shifted the other way)
-12: return at->mask | ~mask << 1; (bits joined otherwise)
+10: ; (assignment left out)
+10: forget(at); (neighbours swapped)
+11: ; (call left out)
+11: lock_release(at, irql); (neighbours swapped)
+12: ; (release left out on the way out)
+14: return 0; (another result)
+14: return at->mask & mask << 1; (mask inverted)
+14: return at->mask & ~mask << 2; (mask or shift one off)
+14: return at->mask & ~mask >> 1; (shifted the other way)
+14: return at->mask | ~mask << 1; (bits joined otherwise)
 4: KIRQL irql = irql_raise(DISPATCH_LEVEL); (lock left out)
 5: if (!(at->next < LAST && !at->used)) (condition negated)
 5: if (at->next < LAST || !at->used) (and for or)
@@ -108,13 +114,12 @@ is(join("\n", map { "$_ ($becomes{$_})" } sort keys %becomes), <<'END' =~ s/\n\z
 7: *at = (struct lock){ .next = 1, .mask = masks[cpu] | 0xff }; (bits joined otherwise)
 7: *at = (struct lock){ .next = 1, .mask = masks[cpu_number()] & 0xff }; (another CPU in scope)
 7: *at = (struct lock){ .next = 2, .mask = masks[cpu] & 0xff }; (another constant)
-7: at->next = 2; (neighbours swapped)
+7: at->next = mask & 2; (neighbours swapped)
 8: ; (assignment left out)
-8: at->next = 3; (another constant)
-8: at->next |= 2; (|= for =)
-8: forget(at); (neighbours swapped)
-9: ; (call left out)
-9: lock_release(at, irql); (neighbours swapped)
+8: at->next = mask & 3; (another constant)
+8: at->next = mask | 2; (bits joined otherwise)
+8: at->next |= mask & 2; (|= for =)
+9: ; (assignment left out)
 END
 my ($lock) = grep { $_->[0] eq 'lock left out' } Mutants::candidates('a.c', $source);
 is(Mutants::changed($lock, $source), $source =~ s/lock_acquire\(at\)/irql_raise(DISPATCH_LEVEL)/r

@@ -64,11 +64,19 @@ enum { VECTOR_GP = 13, VECTOR_PF = 14 };
 enum { FREE, BLOCKS, STEPS, MODES };
 static const char *const modes[] = { "free", "in blocks", "stepped" };
 
-/* Begins each time at the same place of a cycle. */
+/* Instructions in which cycles of all kinds are whole. */
+static uint64_t per;
+
+static void find_period(void)
+{
+    uint64_t ipc = vpmu_quirk("ipc"), ref = vpmu_quirk("ref");
+    per = (ipc ? ipc : 1) * (ref ? ref : 1);
+}
+
+/* Begins each time at the same place of a cycle. What it executes may be stepped: it asks nothing.
+ */
 static void align(void)
 {
-    uint64_t per =
-        (vpmu_quirk("ipc") ? vpmu_quirk("ipc") : 1) * (vpmu_quirk("ref") ? vpmu_quirk("ref") : 1);
     if (per > 1 && per < LAB_SLED) {
         uint64_t skip = vpmu_worked() % per;
         ((void (*)(uint64_t))(void *)(lab_sled_end - (per - skip)))(1);
@@ -154,6 +162,7 @@ static bool choose_pair(enum pmu_event event)
 static void all_endings(unsigned unused)
 {
     (void)unused;
+    find_period();
     lab_catch();
     lab_set_gate(VECTOR_PF, endings_fault);
     lab_set_gate(VECTOR_GP, endings_fault);

@@ -119,11 +119,18 @@ WINBOOL WINAPI GetTokenInformation(HANDLE TokenHandle,
     return TRUE;
 }
 
+/* bcryptprimitives.dll's. */
+BOOL WINAPI ProcessPrng(PBYTE pbData, SIZE_T cbData);
+BOOL WINAPI ProcessPrng(PBYTE pbData, SIZE_T cbData)
+{
+    for (SIZE_T i = 0; i < cbData; i++)
+        pbData[i] = (BYTE)random_bits();
+    return TRUE;
+}
+
 /* RtlGenRandom. */
 BOOLEAN NTAPI SystemFunction036(PVOID RandomBuffer, ULONG RandomBufferLength);
 BOOLEAN NTAPI SystemFunction036(PVOID RandomBuffer, ULONG RandomBufferLength)
 {
-    for (ULONG i = 0; i < RandomBufferLength; i++)
-        ((UCHAR *)RandomBuffer)[i] = (UCHAR)random_bits();
-    return TRUE;
+    return (BOOLEAN)ProcessPrng(RandomBuffer, RandomBufferLength);
 }

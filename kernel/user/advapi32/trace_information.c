@@ -154,11 +154,13 @@ static ULONG set_profile_interval(TRACEHANDLE session, const TRACE_PROFILE_INTER
     return set_trace_information(&info, sizeof info);
 }
 
-/* Classes 3, 4, 5, 6, 8, 9, 20, 21, 24, 26, 28; others ERROR_NOT_SUPPORTED.
+/* Classes 3, 4, 5, 6, 8, 9, 20, 21, 24, 26, 28. NT: others, as 10 (a list of providers), 15, 16, 17
+ * and 18 (compression, captures of state, tracking of binaries): ERROR_NOT_SUPPORTED.
  * 3  ERROR_INCORRECT_SIZE: not whole CLASSIC_EVENT_IDs, or more than 256; none: no more stacks;
  *    ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_INVALID_PARAMETER: not a system logger;
  *    ERROR_NOT_SUPPORTED: an event of a known class that is not recorded here
- * 4  ERROR_BAD_LENGTH: not a PERFINFO_GROUPMASK; ERROR_WMI_INSTANCE_NOT_FOUND;
+ * 4  Flags of StartTrace in the first word mean what they mean there (our choice).
+ *    ERROR_BAD_LENGTH: not a PERFINFO_GROUPMASK; ERROR_WMI_INSTANCE_NOT_FOUND;
  *    ERROR_INVALID_PARAMETER: not a system logger; ERROR_PRIVILEGE_NOT_HELD: samples without
  *    SeSystemProfilePrivilege; ERROR_BUSY: no counter to sample by
  * 5  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH; ERROR_PRIVILEGE_NOT_HELD
@@ -317,8 +319,9 @@ static ULONG query_owners(TRACEHANDLE session, PVOID status, ULONG length, PULON
         ZwTraceControl(EtwPmcOwnersQueryCode, status, sizeof(ULONG), status, length, returned));
 }
 
-/* Classes 3, 4, 5, 7, 22, 25, 27; others ERROR_NOT_SUPPORTED. ReturnLength may be NULL. If the
- * buffer is too small, classes 3, 7, 25, 27 store the length needed there. All:
+/* Classes 3, 4, 5, 7, 22, 25, 27. NT: others, as 11, 19 and 23 (a version, the most sessions, the
+ * streams of a session): ERROR_NOT_SUPPORTED. ReturnLength may be NULL. If the buffer is too small,
+ * classes 3, 7, 25, 27 store the length needed there. All:
  * ERROR_ACCESS_DENIED.
  * 3  ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_BAD_LENGTH. Each event stands once
  * 4  ERROR_BAD_LENGTH; ERROR_WMI_INSTANCE_NOT_FOUND

@@ -2,13 +2,13 @@
 /* Standard handles. NT: there are no files, and devices are not read or written. */
 #include "kernel32.h"
 
-#define PART 256u /* characters in one write_console */
-
 static HANDLE standard[] = { STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR };
 
-/* They refuse devices, and look at no other argument. */
+/* Refuses devices, and looks at no other argument. */
 NTSTATUS NTAPI NtReadFile(HANDLE FileHandle);
-NTSTATUS NTAPI NtWriteFile(HANDLE FileHandle);
+NTSTATUS NTAPI NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
+                           PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
+                           PLARGE_INTEGER ByteOffset, PULONG Key);
 
 HANDLE WINAPI GetStdHandle(DWORD nStdHandle)
 {
@@ -36,29 +36,16 @@ DWORD WINAPI GetFileType(HANDLE hFile)
     return FILE_TYPE_UNKNOWN;
 }
 
-static BOOL write_standard(const char *text, DWORD length, LPDWORD written)
-{
-    DWORD done = 0;
-    while (done < length) {
-        DWORD left = length - done, part = left < PART ? left : PART;
-        if (!succeeded(write_console(text + done, part)))
-            return FALSE;
-        done += part;
-    }
-    if (written)
-        *written = done;
-    return TRUE;
-}
-
 BOOL WINAPI WriteFile(HANDLE hFile, LPCVOID lpBuffer, DWORD nNumberOfBytesToWrite,
                       LPDWORD lpNumberOfBytesWritten, LPOVERLAPPED lpOverlapped)
 {
+    IO_STATUS_BLOCK block = { 0 };
     (void)lpOverlapped;
+    NTSTATUS status = NtWriteFile(hFile, NULL, NULL, NULL, &block, (PVOID)lpBuffer,
+                                  nNumberOfBytesToWrite, NULL, NULL);
     if (lpNumberOfBytesWritten)
-        *lpNumberOfBytesWritten = 0;
-    return is_output(hFile)
-               ? write_standard(lpBuffer, nNumberOfBytesToWrite, lpNumberOfBytesWritten)
-               : succeeded(NtWriteFile(hFile));
+        *lpNumberOfBytesWritten = NT_SUCCESS(status) ? (DWORD)block.Information : 0;
+    return succeeded(status);
 }
 
 /* The console has no input: it is at the end of file. */

@@ -5,16 +5,6 @@
 
 static inline PRTL_USER_PROCESS_PARAMETERS parameters(void) { return teb()->peb->parameters; }
 
-/* The console's handles, which no object has. */
-#define STANDARD_INPUT ((HANDLE)3)
-#define STANDARD_OUTPUT ((HANDLE)7)
-#define STANDARD_ERROR ((HANDLE)11)
-
-static inline bool is_output(HANDLE handle)
-{
-    return handle == STANDARD_OUTPUT || handle == STANDARD_ERROR;
-}
-
 /* If the status is a failure: false, and sets the last error. */
 static inline BOOL succeeded(NTSTATUS status)
 {

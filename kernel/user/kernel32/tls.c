@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread-local slots: 64 in the TEB, 1,024 more in a block. One bit for each slot in use. */
+/* Thread-local slots: 64 in the TEB, 1,024 more in a block. One bit for each slot in use. Slot 0 is
+ * never given, as on Windows: libraries of Rust take it for none. */
 #include "kernel32.h"
 
 #define EXPANSION 1024u
@@ -9,7 +10,7 @@ static LONG64 volatile taken[ALL / 64];
 
 DWORD WINAPI TlsAlloc(void)
 {
-    for (DWORD i = 0; i < ALL; i++)
+    for (DWORD i = 1; i < ALL; i++)
         if (!InterlockedBitTestAndSet64(&taken[i / 64], i % 64)) {
             TlsSetValue(i, NULL);
             return i;

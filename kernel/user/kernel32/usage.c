@@ -118,6 +118,13 @@ DWORD WINAPI SetThreadIdealProcessor(HANDLE hThread, DWORD dwIdealProcessor)
     return (DWORD)-1;
 }
 
+/* Before: none. NT: a handler of an overflow has the rest of its stack's last pages. */
+WINBOOL WINAPI SetThreadStackGuarantee(PULONG StackSizeInBytes)
+{
+    *StackSizeInBytes = 0;
+    return TRUE;
+}
+
 WINBOOL WINAPI SetThreadPriorityBoost(HANDLE hThread, WINBOOL bDisablePriorityBoost)
 {
     (void)hThread, (void)bDisablePriorityBoost;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fiber-local slots. There are no fibers, so they are thread-local slots, with a callback for
- * values left when a thread ends or the slot is freed. Guard: `slots_lock`. */
+ * values left when a thread ends or the slot is freed. Slot 0 is never given.
+ * Guard: `slots_lock`. */
 #include "ntdll.h"
 
 #define SLOTS 128u
@@ -53,7 +54,7 @@ NTSTATUS NTAPI RtlFlsAlloc(PFLS_CALLBACK_FUNCTION Callback, PULONG Index)
     if (!own_block(true))
         return status;
     RtlAcquireSRWLockExclusive(&slots_lock);
-    for (ULONG i = 0; i < SLOTS && status; i++)
+    for (ULONG i = 1; i < SLOTS && status; i++)
         if (!slots[i].taken) {
             slots[i].taken = true;
             slots[i].callback = Callback;

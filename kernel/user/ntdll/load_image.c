@@ -40,13 +40,10 @@ struct module *module_at(const void *address)
 static const struct {
     const char *name, *here;
 } other_names[] = {
-    { "kernelbase.dll", "kernel32.dll" },
-    { "sechost.dll", "advapi32.dll" },
-    { "winmm.dll", "kernel32.dll" },
-    { "api-ms-win-crt-", "ucrtbase.dll" },
-    { "api-ms-win-core-", "kernel32.dll" },
-    { "api-ms-win-eventing-", "advapi32.dll" },
-    { "api-ms-win-security-", "advapi32.dll" },
+    { "kernelbase.dll", "kernel32.dll" },       { "sechost.dll", "advapi32.dll" },
+    { "bcryptprimitives.dll", "advapi32.dll" }, { "winmm.dll", "kernel32.dll" },
+    { "api-ms-win-crt-", "ucrtbase.dll" },      { "api-ms-win-core-", "kernel32.dll" },
+    { "api-ms-win-eventing-", "advapi32.dll" }, { "api-ms-win-security-", "advapi32.dll" },
 };
 
 static bool matches_row(const char *name, const char *row)

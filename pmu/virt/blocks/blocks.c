@@ -499,9 +499,8 @@ static bool may_run(const struct vcpu *v)
     if (!(g->efer & EFER_LMA) || !(g->cs.attributes & SEGMENT_LONG) || g->shadow ||
         g->dr7 & DR7_ANY || g->cr4 & CR4_PKS)
         return false;
-    if (user && g->cr0 & CR0_AM && g->rflags & RFLAGS_AC)
-        return false;
-    return !(g->rflags & (RFLAGS_TF | RFLAGS_VM)); /* RF is only of breakpoints */
+    const bool aligned = user && g->cr0 & CR0_AM && g->rflags & RFLAGS_AC;
+    return !aligned && !(g->rflags & (RFLAGS_TF | RFLAGS_VM)); /* RF is only of breakpoints */
 }
 
 static void count_run(struct vcpu *v, bool user)

@@ -65,10 +65,10 @@ static COLD char vector_kind(const struct insn *i)
     if (i->vex && (i->prefixes != !!i->segment ||
                    (i->byte[i->prefixes] == 0xc4 && (i->byte[i->prefixes + 1] & 0x1c))))
         return 0;
-    for (unsigned n = 0; n < ARRAY_SIZE(vectors); n++)
-        if (i->map == vectors[n].map && vectors[n].prefixes >> pp & 1 &&
-            i->op >= vectors[n].first && i->op <= vectors[n].last)
-            return vectors[n].kind;
+    for_each_in(row, vectors)
+        if (i->map == row->map && row->prefixes >> pp & 1 && i->op >= row->first &&
+            i->op <= row->last)
+            return row->kind;
     return 0;
 }
 

@@ -79,14 +79,20 @@ static bool is_control(uint32_t msr)
     return msr == (!is_intel() ? 0xc000010f : row.list == 0x1500 ? 0x14ce : 0x1d9);
 }
 
+/* The last register that was written. */
+static uint32_t kept_msr;
+static uint64_t kept_value;
+
 unsigned row_rdmsr(uint32_t msr, uint64_t *value)
 {
     *value = is_control(msr) ? row.control : msr == MISC_ENABLE ? row.misc : row.capabilities;
     if (msr == MISC_ENABLE ? is_intel() : msr == 0x345 ? row.has_capabilities : is_control(msr))
         return 0;
-    *value = 0;
+    *value = msr == kept_msr ? kept_value : 0;
     return has_register(msr) ? 0 : 13;
 }
+
+unsigned row_rdpmc(uint32_t index) { return row.counters >> pmu_rdpmc_counter(index) & 1 ? 0 : 13; }
 
 unsigned row_wrmsr(uint32_t msr, uint64_t value)
 {
@@ -94,7 +100,9 @@ unsigned row_wrmsr(uint32_t msr, uint64_t value)
         row.misc = value;
     if (is_control(msr) && row.depth)
         row.control = value;
-    return is_control(msr) || msr == MISC_ENABLE ? 0 : 13;
+    kept_msr = msr;
+    kept_value = value;
+    return is_control(msr) || msr == MISC_ENABLE || has_register(msr) ? 0 : 13;
 }
 
 static bool read_row(char *line)
