@@ -1,30 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Executes the guest's code in the host, block by block, where otherwise each instruction would be
- * single-stepped because its events must be decoded. The blocks (translate.c) are kept by RIP, and
- * compared with the code each time. Before a part executes, its one access to memory is looked up
- * as the processor would: what is not plain RAM, or would fault or change the page tables, is left
- * to a step, and so is each instruction that is in no block. Addresses found are forgotten when the
- * guest runs again: only then can it flush its TLB. No counter wraps in a run, so that all is
- * counted at its end. Callers hold the token. */
+ * single-stepped because its events must be decoded. kept_blocks.c has the blocks, which translate.c
+ * makes. Before a part executes, its one access to memory is looked up (places.c) as the processor
+ * would: what is not plain RAM, or would fault or change the page tables, is left to a step, and so
+ * is each instruction that is in no block. No counter wraps in a run, so that all is counted at its
+ * end. Callers hold the token. */
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
-#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks/blocks.h"
+#include "pmu/virt/blocks/places.h"
 #include "pmu/virt/quirk.h"
 
 #define NEAR_TICKS 16 /* of the alarm: closer to a wrap than this, blocks cost less than an exit */
-/* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
- * translate code anew. */
-enum {
-    BLOCKS = 14336,
-    INDEX_BITS = 15,
-    ALL_PARTS = 31744,
-    PLACES = 64,
-    CODE_PAGES = 1024,
-    RUN_MOST = 1000,
-    RUNS_MOST = 64
-};
+enum { RUN_MOST = 1000, RUNS_MOST = 64 };
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define CR4_LA57 (1u << 12)
 #define CR4_PKS (1u << 24)
@@ -35,205 +24,19 @@ _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define LOW_FLAGS 0xd5u /* SF ZF AF PF CF */
 #define RFLAGS_OF (1u << 11)
 
-static struct block blocks[BLOCKS]; /* 0 is none */
-static struct part parts[ALL_PARTS];
-static uint8_t code[CODE_SIZE];
-static struct block_space space = { 0, parts, code, code };
-static unsigned block_count = 1;
-static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
-
-/* The host's addresses of pages that the guest accessed in this call of blocks_run(), by the low
- * bits of the page's number; an entry without one has a page that belongs into another. Pages that
- * may hold code of this call are not among those that are written. */
-static struct place {
-    uint64_t page;
-    uint8_t *host;
-} places[ACCESSES][PLACES];
-static uint64_t run_number; /* of the call */
-
-/* The host's pages that hold code of this run; the low bits of a page's number select the entry,
- * which holds its address and the run's number. An entry that several pages share holds the run's
- * number alone: each of them may hold code. */
-static uint64_t code_pages[CODE_PAGES];
-
 /* What this run has executed. */
 static struct sums sums;
 static enum vectors allowed; /* in it */
 static uint8_t unused_bits;  /* of its addresses */
 static bool models_caches;
 
-/* The time of block.checked. It grows whenever the guest may have changed pages or code. */
-static uint64_t now;
-
-static uint64_t *code_page(uint64_t host) { return &code_pages[host / PAGE_SIZE % CODE_PAGES]; }
-static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | run_number; }
-
-static struct place *guest_place(uint64_t address, enum access access)
-{
-    return &places[access][address / PAGE_SIZE % PLACES];
-}
-
-static void forget_places(enum access access)
-{
-    for (uint64_t i = 0; i < PLACES; i++)
-        places[access][i].page = (i + 1) * PAGE_SIZE;
-}
-
-static void remember_code(uint64_t host)
-{
-    uint64_t *page = code_page(host), tag = code_tag(host);
-    if (*page == tag || *page == run_number)
-        return;
-    *page = *page % PAGE_SIZE != run_number ? tag : run_number;
-    forget_places(ACCESS_WRITE);
-}
-
-static bool may_be_code(uint64_t host)
-{
-    uint64_t page = *code_page(host);
-    return page == code_tag(host) || page == run_number;
-}
-
-static uint64_t get64(const void *from)
-{
-    uint64_t value;
-    __builtin_memcpy(&value, from, sizeof value);
-    return value;
-}
-
-static void put64(void *to, uint64_t value) { __builtin_memcpy(to, &value, sizeof value); }
-
-static uint8_t *find_page(const struct vcpu *v, uint64_t address, enum access access)
-{
-    uint8_t *host = guest_page(v, address, access);
-    uint64_t at = address & (PAGE_SIZE - 1);
-    if (!host)
-        return NULL;
-    if (access != ACCESS_WRITE || !may_be_code((uint64_t)host))
-        *guest_place(address, access) = (struct place){ address - at, host };
-    return host + at;
-}
-
-static inline uint8_t *find_host(const struct vcpu *v, uint64_t address, enum access access)
-{
-    const struct place *p = guest_place(address, access);
-    uint64_t at = address - p->page;
-    return at < PAGE_SIZE ? p->host + at : find_page(v, address, access);
-}
-
-uint8_t *blocks_find(const struct vcpu *v, uint64_t address, enum access access)
-{
-    uint8_t *host = find_host(v, address, access);
-    if (host && access == ACCESS_WRITE && may_be_code((uint64_t)host))
-        now++;
-    return host;
-}
-
-void blocks_forget(void)
-{
-    now++;
-    for (enum access access = 0; access < ACCESSES; access++)
-        forget_places(access);
-    run_number = (run_number + 1) % PAGE_SIZE;
-    if (run_number)
-        return;
-    memset(code_pages, 0, sizeof code_pages);
-    run_number = 1;
-}
-
-static bool is_same_code(const struct block *b, const uint8_t *bytes)
-{
-    unsigned i = 0, last = b->length - 8u;
-    if (b->length < 8) {
-        while (i < b->length && b->bytes[i] == bytes[i])
-            i++;
-        return i == b->length;
-    }
-    while (i < last && get64(b->bytes + i) == get64(bytes + i))
-        i += 8;
-    return i >= last && get64(b->bytes + last) == get64(bytes + last);
-}
-
-static bool is_full(void)
-{
-    return block_count == BLOCKS || space.part + PARTS > parts + ALL_PARTS ||
-           space.code + BLOCK_CODE_MOST > code + CODE_SIZE;
-}
-
-static void forget_all(void)
-{
-    memset(block_index, 0, sizeof block_index);
-    space = (struct block_space){ 0, parts, code, code };
-    block_forget_code();
-    block_count = 1;
-}
-
-/* The entry of block_index where the block is, or would be. */
-static uint16_t *index_entry(uint64_t rip)
-{
-    uint64_t at = rip * 0x9e3779b97f4a7c15 >> (64 - INDEX_BITS);
-    while (block_index[at] && blocks[block_index[at]].rip != rip)
-        at = (at + 1) % (1 << INDEX_BITS);
-    return &block_index[at];
-}
-
-/* The bytes of an instruction that may end in the next page: at the end of one, as if all stood in
- * it. */
-static const uint8_t *gather_code(struct vcpu *v, uint64_t rip, const uint8_t *first)
-{
-    static uint8_t gathered[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
-    unsigned here = PAGE_SIZE - (rip & (PAGE_SIZE - 1)), all = here;
-    const uint8_t *more = find_host(v, rip + here, ACCESS_EXECUTE);
-    if (more) {
-        remember_code((uint64_t)more);
-        memcpy(gathered + PAGE_SIZE - INSN_MAX + here, more, INSN_MAX - here);
-        all = INSN_MAX;
-    }
-    memcpy(gathered + PAGE_SIZE - all, first, here);
-    return gathered + PAGE_SIZE - all;
-}
-
-/* NULL: its first instruction must be stepped. */
-static struct block *look_up_block(struct vcpu *v)
-{
-    uint64_t rip = v->vmcb.rip;
-    uint16_t *entry = index_entry(rip);
-    struct block *b = &blocks[*entry];
-    if (*entry && b->checked == now)
-        return b;
-    const uint8_t *there = find_host(v, rip, ACCESS_EXECUTE), *bytes = there;
-    if (!there)
-        return NULL;
-    remember_code((uint64_t)there);
-    space.most = BLOCK_INSTRUCTIONS;
-    if ((rip & (PAGE_SIZE - 1)) > PAGE_SIZE - INSN_MAX) {
-        bytes = gather_code(v, rip, there);
-        space.most = 1;
-    }
-    if (!*entry || !is_same_code(b, bytes)) {
-        if (is_full()) {
-            forget_all();
-            entry = index_entry(rip);
-        }
-        if (!*entry)
-            *entry = (uint16_t)block_count++;
-        b = &blocks[*entry];
-        block_translate(v, b, bytes, &space);
-    }
-    if (!b->instructions || b->vectors > allowed)
-        return NULL;
-    b->code = there;
-    b->checked = now;
-    return b;
-}
-
 /* The block after `last`, mostly the one that followed it before. */
 static struct block *next_block(struct vcpu *v, struct block *last)
 {
     struct block *b = last->link;
-    if (b && b->rip == v->vmcb.rip && b->checked == now)
+    if (b && b->rip == v->vmcb.rip && b->checked == places_time)
         return b;
-    b = look_up_block(v);
+    b = block_look_up(v, allowed);
     if (b)
         last->link = b;
     return b;
@@ -288,9 +91,9 @@ static bool may_divide(const uint64_t r[], const struct part *p, const uint8_t *
 /* Whether the block may write there: not in its own code. */
 static bool may_store(const struct block *b, const uint8_t *memory, unsigned size)
 {
-    if (!may_be_code((uint64_t)memory))
+    if (!place_may_hold_code((uint64_t)memory))
         return true;
-    now++;
+    places_time++;
     return (uint64_t)(memory - b->code + size - 1) >= b->length + size - 1;
 }
 
@@ -298,7 +101,7 @@ static bool push_value(struct vcpu *v, const struct block *b, uint64_t value)
 {
     uint64_t *rsp = &v->stack.state.r[RSP];
     bool fits = ((*rsp - 8) & (PAGE_SIZE - 1)) <= PAGE_SIZE - 8;
-    uint8_t *memory = fits ? find_host(v, *rsp - 8, ACCESS_WRITE) : NULL;
+    uint8_t *memory = fits ? place_find(v, *rsp - 8, ACCESS_WRITE) : NULL;
     if (!memory || !may_store(b, memory, 8))
         return false;
     put64(memory, value);
@@ -349,7 +152,7 @@ static inline uint8_t *find_access(const struct vcpu *v, const struct part *p,
                                    const struct block *b, uint64_t address)
 {
     enum access access = p->store ? ACCESS_WRITE : ACCESS_READ;
-    const struct place *place = guest_place(address, access);
+    const struct place *place = place_entry(address, access);
     uint64_t at = address - place->page;
     if (address & p->aligned)
         return NULL;
@@ -357,7 +160,7 @@ static inline uint8_t *find_access(const struct vcpu *v, const struct part *p,
         return place->host + at;
     if ((address & (PAGE_SIZE - 1)) + p->size > PAGE_SIZE)
         return NULL;
-    uint8_t *memory = find_page(v, address, access);
+    uint8_t *memory = place_look_up(v, address, access);
     return memory && (!p->store || may_store(b, memory, p->size)) ? memory : NULL;
 }
 
@@ -545,7 +348,8 @@ static bool run_blocks(struct vcpu *v, bool user)
     uint64_t left = count_block_left(v, user), most = left > RUN_MOST ? RUN_MOST : left;
     sums = (struct sums){ { 0, 0 } };
     load_state(v);
-    struct block *b = &blocks[0];
+    static struct block none; /* before the first */
+    struct block *b = &none;
     allowed = vectors_of(v);
     models_caches = v->pmu.decoding[user];
     unused_bits = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
@@ -581,7 +385,7 @@ void blocks_run(struct vcpu *v, uint64_t end)
     bool user = v->vmcb.cpl == 3;
     if (!may_run(v))
         return;
-    blocks_forget();
+    places_forget();
     for (unsigned i = 0; i < RUNS_MOST && v->stack.nmis == v->nmi.seen; i++) {
         if (take_interrupt(v, user))
             return;

@@ -26,6 +26,15 @@ static inline unsigned sum_shift(enum event e)
     return (e - EVENT_BRANCHES) % SUM_FIELDS * SUM_BITS;
 }
 
+static inline uint64_t get64(const void *from)
+{
+    uint64_t value;
+    __builtin_memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static inline void put64(void *to, uint64_t value) { __builtin_memcpy(to, &value, sizeof value); }
+
 /* What a part does beside its code. */
 enum special {
     PLAIN,
@@ -134,14 +143,13 @@ COLD void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
 /* Its space is free. */
 COLD void block_forget_code(void);
 
+/* kept_blocks.c: the block at RIP. NULL: its first instruction must be stepped. */
+struct block *block_look_up(struct vcpu *v, enum vectors allowed);
+
 /* blocks.c: before an entry for a step. Executes what it can of the guest's code in the host,
  * counted exactly, up to an instruction that must be stepped, or to this time. Takes a pending
  * interrupt first. */
 void blocks_run(struct vcpu *v, uint64_t end);
-/* Inside it: as guest_page(), and the offset in the page. */
-uint8_t *blocks_find(const struct vcpu *v, uint64_t address, enum access access);
-/* ... what blocks_find() found holds no more. */
-void blocks_forget(void);
 
 /* system.c: at a run's end. Executes the system instruction at RIP. Returns whether it did. */
 bool system_run(struct vcpu *v);

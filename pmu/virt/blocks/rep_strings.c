@@ -5,6 +5,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks/blocks.h"
+#include "pmu/virt/blocks/places.h"
 
 #define RFLAGS_DF (1u << 10)
 #define RFLAGS_ZF (1u << 6)
@@ -60,7 +61,7 @@ static uint64_t elements_in_page(uint64_t address, unsigned shift, bool down)
 static uint8_t *find_element(const struct vcpu *v, const struct string *s, uint64_t address,
                              enum access access)
 {
-    uint8_t *host = blocks_find(v, address, access);
+    uint8_t *host = place_use(v, address, access);
     const uint8_t *page = (const uint8_t *)((uint64_t)host & -PAGE_SIZE);
     return access == ACCESS_WRITE && (page == s->code[0] || page == s->code[1]) ? NULL : host;
 }
@@ -137,7 +138,7 @@ bool strings_run(struct vcpu *v)
     if (!read_string(v, &s))
         return false;
     for (unsigned i = 0; i < 2; i++) {
-        uint8_t *at = blocks_find(v, v->vmcb.rip + i * (s.i.modrm_at - 1u), ACCESS_EXECUTE);
+        uint8_t *at = place_use(v, v->vmcb.rip + i * (s.i.modrm_at - 1u), ACCESS_EXECUTE);
         if (!at)
             return false;
         s.code[i] = (const uint8_t *)((uint64_t)at & -PAGE_SIZE);

@@ -6,6 +6,7 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks/blocks.h"
+#include "pmu/virt/blocks/places.h"
 
 #define RFLAGS_DF (1u << 10)
 #define RFLAGS_VM (1u << 17)
@@ -19,7 +20,7 @@ static uint64_t *register_of(struct vcpu *v, unsigned n)
 static bool push_flags(struct vcpu *v)
 {
     uint64_t flags = v->vmcb.rflags & ~(uint64_t)(RFLAGS_RF | RFLAGS_VM), at = v->vmcb.rsp - 8;
-    uint8_t *to = at % PAGE_SIZE <= PAGE_SIZE - 8 ? blocks_find(v, at, ACCESS_WRITE) : NULL;
+    uint8_t *to = at % PAGE_SIZE <= PAGE_SIZE - 8 ? place_use(v, at, ACCESS_WRITE) : NULL;
     if (!to)
         return false;
     memcpy(to, &flags, sizeof flags);
@@ -55,7 +56,7 @@ static bool move_control(struct vcpu *v, const struct insn *i)
     if (n != 3 || !guest_ram_page(*reg & -PAGE_SIZE))
         return false;
     v->vmcb.cr3 = *reg;
-    blocks_forget();
+    places_forget();
     return true;
 }
 
@@ -71,7 +72,7 @@ static bool do_group(struct vcpu *v, const struct insn *i)
         return false;
     if (!invlpg) /* CLAC, STAC */
         v->vmcb.rflags = (v->vmcb.rflags & ~(uint64_t)RFLAGS_AC) | (i->modrm & 1 ? RFLAGS_AC : 0);
-    blocks_forget();
+    places_forget();
     return true;
 }
 
@@ -110,8 +111,8 @@ bool system_run(struct vcpu *v)
     unsigned length = insn_length(&i);
     bool prefix = i.operand16 || i.address32 || i.lock || i.repeat || i.repeat_not || i.vex;
     if (prefix || !length || length > i.length || insn_rex_is_ignored(&i) ||
-        !blocks_find(v, v->vmcb.rip, ACCESS_EXECUTE) ||
-        !blocks_find(v, v->vmcb.rip + length - 1, ACCESS_EXECUTE))
+        !place_use(v, v->vmcb.rip, ACCESS_EXECUTE) ||
+        !place_use(v, v->vmcb.rip + length - 1, ACCESS_EXECUTE))
         return false;
     instruction_decode(v, &i, &code);
     if (!do_instruction(v, &i))
