@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Executes the guest's code in the host, block by block, where otherwise each instruction would be
- * single-stepped because its events must be decoded. kept_blocks.c has the blocks, which translate.c
- * makes. Before a part executes, its one access to memory is looked up (places.c) as the processor
- * would: what is not plain RAM, or would fault or change the page tables, is left to a step, and so
- * is each instruction that is in no block. No counter wraps in a run, so that all is counted at its
- * end. Callers hold the token. */
+ * single-stepped because its events must be decoded. kept_blocks.c has the blocks,
+ * translate.c makes them. Before a part executes, its one access to memory is looked up (places.c)
+ * as the processor would: what is not plain RAM, or would fault or change the page tables, is left
+ * to a step, and so is each instruction that is in no block. No counter wraps in a run, so that all
+ * is counted at its end. Callers hold the token. */
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"

@@ -151,7 +151,7 @@ struct block *block_look_up(struct vcpu *v, enum vectors allowed);
  * interrupt first. */
 void blocks_run(struct vcpu *v, uint64_t end);
 
-/* system.c: at a run's end. Executes the system instruction at RIP. Returns whether it did. */
+/* system_code.c: at a run's end. Executes the system instruction at RIP. Returns whether it did. */
 bool system_run(struct vcpu *v);
 
 /* rep_strings.c: at its end. Executes iterations of the repeated string instruction at RIP. Returns
