@@ -130,7 +130,8 @@ static bool access_permitted(const struct vcpu *v, uint64_t all, uint64_t some, 
                              enum access access)
 {
     bool user_page = all & PTE_USER, fetch = access == ACCESS_EXECUTE;
-    if (v->vmcb.cpl == 3 ? !user_page : user_page && v->vmcb.cr4 & (fetch ? CR4_SMEP : CR4_SMAP))
+    uint64_t forbids = fetch ? CR4_SMEP : v->vmcb.rflags & RFLAGS_AC ? 0 : CR4_SMAP;
+    if (v->vmcb.cpl == 3 ? !user_page : user_page && v->vmcb.cr4 & forbids)
         return false;
     if (user_page && !fetch && v->stack.state.pkru >> (leaf >> PTE_KEY & 15) * 2 & 3)
         return false;

@@ -245,7 +245,7 @@ void entry_prepare(struct vcpu *v)
     firmware_run(v);
     if (firmware_next(v) < slice_end)
         slice_end = firmware_next(v);
-    blocks_run(v);
+    blocks_run(v, slice_end);
     rep_decide(v);
     bool injects, step;
     do {

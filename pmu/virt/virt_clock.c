@@ -142,6 +142,16 @@ void clock_enter(struct vcpu *v)
     v->vmcb.tsc_offset = v->clock.ahead - virt_hidden;
 }
 
+uint64_t clock_look(struct vcpu *v)
+{
+    if (virt_foreign) {
+        v->clock.hides |= v->pmu.decoding[v->vmcb.cpl == 3];
+        hide_time(v, rdtsc(), instructions_retired(v) - v->clock.left_retired);
+        v->vmcb.tsc_offset = v->clock.ahead - virt_hidden;
+    }
+    return rdtsc() + v->vmcb.tsc_offset;
+}
+
 void clock_leave(struct vcpu *v, uint64_t clock)
 {
     hide_time(v, v->r.start + clock, v->run.length);

@@ -28,6 +28,8 @@ void clock_start(struct vcpu *v);
 void clock_start_tsc(struct vcpu *v);
 bool clock_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value);
 bool clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
+/* What the guest's RDTSC reads now, without a run of it. */
+uint64_t clock_look(struct vcpu *v);
 /* Before and after each run of the guest: what time it sees. clock: what svm_run returned. */
 void clock_enter(struct vcpu *v);
 void clock_leave(struct vcpu *v, uint64_t clock);

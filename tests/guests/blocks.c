@@ -10,7 +10,7 @@
 #include "tests/guests/guest.h"
 
 #define PAGE 4096u
-enum { COUNTERS = 8, TIMER = 0x40, DONE = 0x81 };
+enum { COUNTERS = 8, COUNTS, TIMER = 0x40, DONE = 0x81 };
 /* Pages: code, from 0; plain data, read only, of ring 0, such whose entry says neither accessed nor
  * written. With protection keys, in every other sequence, each has the key of its number, or 0. */
 enum { CODE_PAGES = 2, DATA = 4, READ_ONLY = 8, KERNEL = 9, FRESH = 10, PAGES = 12 };
@@ -142,11 +142,12 @@ static uint64_t hash_list(void)
     return hash;
 }
 
-/* Branches, conditional, taken, mispredicted; loads, stores; references and misses of caches. */
+/* Branches, conditional, taken, mispredicted; loads, stores; references and misses of caches. The
+ * last count is of instructions. */
 static const uint16_t events[COUNTERS] = { 0xc4,   0x11c4, 0x20c4, 0xc5,
                                            0x81d0, 0x82d0, 0x4f2e, 0x412e };
 
-static void run_code(struct state *s, bool counting, uint64_t counts[COUNTERS])
+static void run_code(struct state *s, bool counting, uint64_t counts[COUNTS])
 {
     copy_code(memory, before, sizeof memory);
     map_all();
@@ -154,13 +155,15 @@ static void run_code(struct state *s, bool counting, uint64_t counts[COUNTERS])
         try_wrmsr(0xc1 + i, 0);
         try_wrmsr(0x186 + i, counting ? events[i] | 0x410000u : 0);
     }
+    try_wrmsr(0x309, 0);
+    try_wrmsr(0x38d, counting ? 2 : 0);
     APIC(0x380) = 20000000;
     asm volatile("mov %0,%%cr0" : : "r"(with_vectors ? cr0 : cr0 | 8)); /* TS */
     if (with_vectors)
         asm volatile("xrstor64 %0" : : "m"(xsave_area[0]), "a"(7), "d"(0));
     if (listing)
         start_list();
-    try_wrmsr(0x38f, counting ? 0xff : 0);
+    try_wrmsr(0x38f, counting ? 1ul << 32 | 0xff : 0);
     run_state(s);
     try_wrmsr(0x38f, 0);
     if (listing)
@@ -180,6 +183,7 @@ static void run_code(struct state *s, bool counting, uint64_t counts[COUNTERS])
         s->pages = s->pages << 2 | (user_table[i] >> 5 & 3);
     for (unsigned i = 0; i < COUNTERS; i++)
         counts[i] = rdmsr(0xc1 + i);
+    counts[COUNTERS] = rdmsr(0x309);
 }
 
 static bool differ(const void *a, const void *c, uint64_t n)
@@ -201,7 +205,7 @@ static void say_state(const char *how, const struct state *s)
 /* The hash of the list that the sequence makes; of one that the timer ends it says nothing. */
 static void say_list(unsigned number, struct state s)
 {
-    uint64_t none[COUNTERS];
+    uint64_t none[COUNTS];
     listing = true;
     run_code(&s, false, none);
     listing = false;
@@ -215,7 +219,7 @@ static void say_list(unsigned number, struct state s)
 static bool try_block(unsigned number)
 {
     struct state start, plain, counted, again;
-    uint64_t none[COUNTERS], first[COUNTERS], second[COUNTERS];
+    uint64_t none[COUNTS], first[COUNTS], second[COUNTS];
     make_registers(&start);
     make_block(&start);
     copy_code(before, memory, sizeof memory);
@@ -254,7 +258,7 @@ static bool try_block(unsigned number)
     say_state("alone  ", &plain);
     say_state("counted", &counted);
     say_state("stepped", &again);
-    for (unsigned i = 0; i < COUNTERS; i++) {
+    for (unsigned i = 0; i < COUNTS; i++) {
         say_hex(i ? ", " : "counts ", first[i]);
         say_hex(" stepped ", second[i]);
     }

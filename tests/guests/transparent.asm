@@ -9,7 +9,7 @@ LAST_PAGE equ READ_ONLY_PAGE + 4096
 TF equ 0x100
 IF equ 0x200
 
-extern scratch
+extern scratch, second_page, table_far
 
 section .bss
 real_result: resw 8
@@ -133,6 +133,7 @@ probes:
 %include "tests/guests/probes_traps.asm"
 %include "tests/guests/probes_modes.asm"
 %include "tests/guests/probes_machine.asm"
+%include "tests/guests/probes_pages.asm"
 global probes_end, silicon_end
 section .probes
 probes_end:

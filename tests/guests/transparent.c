@@ -26,10 +26,12 @@ void cstar_entry(void);
 void sysenter_entry(void);
 
 enum { DONE = 0x81, NOTES = 400, TRAPS = 30 };
+#define SMAP 0x200000ul
+uint8_t second_page[4096] __attribute__((aligned(4096)));
 uint8_t scratch[4096] __attribute__((aligned(4096)));
+uint64_t table_far[512] __attribute__((aligned(4096)));
 static uint64_t pdpt_far[512] __attribute__((aligned(4096)));
 static uint64_t dir_far[512] __attribute__((aligned(4096)));
-static uint64_t table_far[512] __attribute__((aligned(4096)));
 static struct note notes[NOTES];
 static unsigned count, traps;
 static const struct probe *current;
@@ -130,6 +132,16 @@ static void say_real_mode(unsigned mode, const char *name)
     say("\n");
 }
 
+/* What some probes leave. */
+static void end_smap(void)
+{
+    uint64_t cr4;
+    pml4[0] |= 4;
+    asm volatile("mov %%cr4,%0" : "=r"(cr4));
+    if (cr4 & SMAP)
+        asm volatile("mov %0,%%cr4" : : "r"(cr4 & ~SMAP));
+}
+
 static void run_probes(unsigned mode, const struct probe *from, const struct probe *to)
 {
     static const char *const names[] = { "idle: ", "counting: ", "stepping: " };
@@ -139,6 +151,7 @@ static void run_probes(unsigned mode, const struct probe *from, const struct pro
         start_probe(mode);
         run(p);
         start_probe(0);
+        end_smap();
         asm volatile("mov %0,%%dr7\nmov %1,%%dr6" : : "r"(0x400ul), "r"(0xffff0ff0ul));
         asm volatile("mov %0,%%cr8" : : "r"(0ul));
         for (unsigned i = 0; i < count; i++)
@@ -330,6 +343,8 @@ void payload_main(uint32_t magic, uint32_t info)
     dir_far[0] = (uint64_t)table_far | 7;
     table_far[0] = (uint64_t)scratch | 0x65; /* READ_ONLY_PAGE, LAST_PAGE */
     table_far[1] = (uint64_t)scratch | 0x67;
+    table_far[4] = (uint64_t)second_page | 0x67; /* PAIR */
+    table_far[5] = (uint64_t)scratch | 0x67;
     pml4[1] = (uint64_t)pdpt_far | 7;
     say_board();
     mask_pics();

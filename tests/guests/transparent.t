@@ -70,7 +70,7 @@ for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2)) {
 for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2), 'intel-v5,step') {
     my $said = `PMU=$model tests/guests/transparent $build/transparent.elf 2>&1 </dev/null`;
     is($? >> 8, 0, "$model: the same as plain QEMU") or diag $said;
-    like($said, qr/\A# PASS transparent: 62[03] lines are the same/, "$model: of all probes");
+    like($said, qr/\A# PASS transparent: 66[58] lines are the same/, "$model: of all probes");
 }
 
 # The second CPU, started in each way; by x2APIC as by memory, which QEMU alone has.
@@ -82,13 +82,13 @@ for my $model (qw(intel-v4 amd-v2), 'intel-v4,x2apic', 'amd-v2,x2apic=2') {
 
 # By page tables of five levels.
 my $five = `PMU=intel-v4 tests/guests/transparent $build/transparent.elf la57 2>&1 </dev/null`;
-like($five, qr/\A# PASS transparent: 62[03] lines are the same/,
+like($five, qr/\A# PASS transparent: 66[58] lines are the same/,
      'the same by page tables of five levels') or diag $five;
 
 # Where the BIOS's calls give all of memory: below 64 MB.
 my $on_both = "tests/guests/transparent $build/transparent.elf";
 my $small = `PMU=intel-v4 MEMORY=40 $on_both 2>&1 </dev/null`;
-like($small, qr/\A# PASS transparent: 62[03] lines are the same/,
+like($small, qr/\A# PASS transparent: 66[58] lines are the same/,
      'the same in 40 MiB') or diag $small;
 
 # What the loader says, of 5,120 MiB: the same but for our 10 MiB; and its strings are below 640 KB,

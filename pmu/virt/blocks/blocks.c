@@ -1,29 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Executes the guest's code in the host, block by block, where otherwise each instruction would be
- * single-stepped because its events must be decoded. The blocks (translate.c) are kept by RIP, and
- * compared with the code each time. Before a part executes, its one access to memory is looked up
+ * single-stepped because its events must be decoded. kept_blocks.c has the blocks,
+ * translate.c makes them. Before a part executes, its one access to memory is looked up (places.c)
  * as the processor would: what is not plain RAM, or would fault or change the page tables, is left
- * to a step, and so is each instruction that is in no block. Addresses found are forgotten when the
- * guest runs again: only then can it flush its TLB. No counter wraps in a run, so that all is
- * counted at its end. Callers hold the token. */
+ * to a step, and so is each instruction that is in no block. No counter wraps in a run, so that all
+ * is counted at its end. Callers hold the token. */
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
-#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks/blocks.h"
+#include "pmu/virt/blocks/places.h"
 #include "pmu/virt/quirk.h"
 
 #define NEAR_TICKS 16 /* of the alarm: closer to a wrap than this, blocks cost less than an exit */
-/* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
- * translate code anew. */
-enum {
-    BLOCKS = 4096,
-    INDEX_BITS = 14,
-    ALL_PARTS = 16384,
-    PLACES = 64,
-    RUN_MOST = 1000,
-    STRINGS_MOST = 8
-};
+enum { RUN_MOST = 1000, RUNS_MOST = 64 };
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define CR4_LA57 (1u << 12)
 #define CR4_PKS (1u << 24)
@@ -34,161 +24,19 @@ _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define LOW_FLAGS 0xd5u /* SF ZF AF PF CF */
 #define RFLAGS_OF (1u << 11)
 
-static struct block blocks[BLOCKS]; /* 0 is none */
-static struct part parts[ALL_PARTS];
-static uint8_t code[CODE_SIZE];
-static struct block_space space = { parts, code };
-static unsigned block_count = 1;
-static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
-
-/* A run is one call of blocks_run(). The host's addresses of pages that the guest accessed in it: a
- * tag is the guest's address of the page, with the number of the run in its low bits. */
-static struct place {
-    uint64_t tag;
-    uint8_t *host;
-} places[ACCESSES][PLACES];
-static uint64_t run_number;
-
-/* The host's pages that hold code of this run; the low bits of a page's number select the entry,
- * which holds its address and the run's number. An entry that several pages share holds the run's
- * number alone: each of them may hold code. */
-static uint64_t code_pages[PLACES];
-
 /* What this run has executed. */
 static struct sums sums;
 static enum vectors allowed; /* in it */
 static uint8_t unused_bits;  /* of its addresses */
-
-/* The time of block.checked. It grows whenever the guest may have changed pages or code. */
-static uint64_t now;
-
-static uint64_t *code_page(uint64_t host) { return &code_pages[host / PAGE_SIZE % PLACES]; }
-static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | run_number; }
-
-static void remember_code(uint64_t host)
-{
-    uint64_t *page = code_page(host), tag = code_tag(host);
-    *page = *page == tag || *page % PAGE_SIZE != run_number ? tag : run_number;
-}
-
-static bool may_be_code(uint64_t host)
-{
-    uint64_t page = *code_page(host);
-    return page == code_tag(host) || page == run_number;
-}
-
-static uint64_t get64(const void *from)
-{
-    uint64_t value;
-    __builtin_memcpy(&value, from, sizeof value);
-    return value;
-}
-
-static void put64(void *to, uint64_t value) { __builtin_memcpy(to, &value, sizeof value); }
-
-static bool find_page(const struct vcpu *v, uint64_t address, enum access access, struct place *p)
-{
-    uint8_t *host = guest_page(v, address, access);
-    if (host)
-        *p = (struct place){ (address & ~(PAGE_SIZE - 1)) | run_number, host };
-    return host;
-}
-
-/* The host's address of 8 bytes, or of code. */
-static inline uint8_t *find_memory(const struct vcpu *v, uint64_t address, enum access access)
-{
-    struct place *p = &places[access][address / PAGE_SIZE % PLACES];
-    uint64_t at = address & (PAGE_SIZE - 1);
-    if (at > PAGE_SIZE - 8 && access != ACCESS_EXECUTE)
-        return NULL;
-    if (p->tag != ((address - at) | run_number) && !find_page(v, address, access, p))
-        return NULL;
-    return p->host + at;
-}
-
-static void begin_run(void)
-{
-    now++;
-    sums = (struct sums){ { 0, 0 } };
-    run_number = (run_number + 1) % PAGE_SIZE;
-    if (run_number)
-        return;
-    memset(places, 0, sizeof places);
-    memset(code_pages, 0, sizeof code_pages);
-    run_number = 1;
-}
-
-/* Bytes after the end of b->bytes are 0, as in the last word that is compared. */
-static bool is_same_code(const struct block *b, const uint8_t *bytes)
-{
-    unsigned i = 0, left = b->length % 8;
-    for (; i + 8 <= b->length; i += 8)
-        if (get64(b->bytes + i) != get64(bytes + i))
-            return false;
-    uint64_t last = 0;
-    while (left--)
-        last = last << 8 | bytes[i + left];
-    return last == get64(b->bytes + i);
-}
-
-static bool is_full(void)
-{
-    return block_count == BLOCKS || space.part + PARTS > parts + ALL_PARTS ||
-           space.code + BLOCK_CODE_MOST > code + CODE_SIZE;
-}
-
-static void forget_all(void)
-{
-    memset(block_index, 0, sizeof block_index);
-    space = (struct block_space){ parts, code };
-    block_count = 1;
-}
-
-/* The entry of block_index where the block is, or would be. */
-static uint16_t *index_entry(uint64_t rip)
-{
-    uint64_t at = rip * 0x9e3779b97f4a7c15 >> (64 - INDEX_BITS);
-    while (block_index[at] && blocks[block_index[at]].rip != rip)
-        at = (at + 1) % (1 << INDEX_BITS);
-    return &block_index[at];
-}
-
-/* NULL: its first instruction must be stepped. */
-static struct block *look_up_block(struct vcpu *v)
-{
-    uint64_t rip = v->vmcb.rip;
-    uint16_t *entry = index_entry(rip);
-    struct block *b = &blocks[*entry];
-    if (*entry && b->checked == now)
-        return b;
-    const uint8_t *bytes = find_memory(v, rip, ACCESS_EXECUTE);
-    if (!bytes)
-        return NULL;
-    remember_code((uint64_t)bytes);
-    if (!*entry || !is_same_code(b, bytes)) {
-        if (is_full()) {
-            forget_all();
-            entry = index_entry(rip);
-        }
-        if (!*entry)
-            *entry = (uint16_t)block_count++;
-        b = &blocks[*entry];
-        block_translate(v, b, bytes, &space);
-    }
-    if (!b->instructions || b->vectors > allowed)
-        return NULL;
-    b->code = bytes;
-    b->checked = now;
-    return b;
-}
+static bool models_caches;
 
 /* The block after `last`, mostly the one that followed it before. */
 static struct block *next_block(struct vcpu *v, struct block *last)
 {
     struct block *b = last->link;
-    if (b && b->rip == v->vmcb.rip && b->checked == now)
+    if (b && b->rip == v->vmcb.rip && b->checked == places_time)
         return b;
-    b = look_up_block(v);
+    b = block_look_up(v, allowed);
     if (b)
         last->link = b;
     return b;
@@ -243,16 +91,17 @@ static bool may_divide(const uint64_t r[], const struct part *p, const uint8_t *
 /* Whether the block may write there: not in its own code. */
 static bool may_store(const struct block *b, const uint8_t *memory, unsigned size)
 {
-    if (!may_be_code((uint64_t)memory))
+    if (!place_may_hold_code((uint64_t)memory))
         return true;
-    now++;
+    places_time++;
     return (uint64_t)(memory - b->code + size - 1) >= b->length + size - 1;
 }
 
 static bool push_value(struct vcpu *v, const struct block *b, uint64_t value)
 {
     uint64_t *rsp = &v->stack.state.r[RSP];
-    uint8_t *memory = find_memory(v, *rsp - 8, ACCESS_WRITE);
+    bool fits = ((*rsp - 8) & (PAGE_SIZE - 1)) <= PAGE_SIZE - 8;
+    uint8_t *memory = fits ? place_find(v, *rsp - 8, ACCESS_WRITE) : NULL;
     if (!memory || !may_store(b, memory, 8))
         return false;
     put64(memory, value);
@@ -299,12 +148,20 @@ static void execute_part(struct block_state *s, const uint8_t *part)
 }
 
 /* The access that a part begins with; NULL: it must be stepped. */
-static uint8_t *find_access(const struct vcpu *v, const struct part *p, const struct block *b,
-                            uint64_t address)
+static inline uint8_t *find_access(const struct vcpu *v, const struct part *p,
+                                   const struct block *b, uint64_t address)
 {
-    uint8_t *memory = find_memory(v, address, p->store ? ACCESS_WRITE : ACCESS_READ);
-    bool fits = !(address & p->aligned) && (address & (PAGE_SIZE - 1)) + p->size <= PAGE_SIZE;
-    return memory && fits && (!p->store || may_store(b, memory, p->size)) ? memory : NULL;
+    enum access access = p->store ? ACCESS_WRITE : ACCESS_READ;
+    const struct place *place = place_entry(address, access);
+    uint64_t at = address - place->page;
+    if (address & p->aligned)
+        return NULL;
+    if (at + p->size <= PAGE_SIZE)
+        return place->host + at;
+    if ((address & (PAGE_SIZE - 1)) + p->size > PAGE_SIZE)
+        return NULL;
+    uint8_t *memory = place_look_up(v, address, access);
+    return memory && (!p->store || may_store(b, memory, p->size)) ? memory : NULL;
 }
 
 static void begin_access(struct vcpu *v, const struct part *p, uint8_t *memory, uint64_t address)
@@ -312,6 +169,8 @@ static void begin_access(struct vcpu *v, const struct part *p, uint8_t *memory, 
     struct block_state *s = &v->stack.state;
     s->pointer = (uint64_t)memory;
     s->r[RSP] += (uint64_t)(int64_t)p->stack;
+    if (!models_caches)
+        return; /* as a step, which then decodes nothing */
     uint32_t missed = predict_access(&v->caches, address - p->after);
     if (missed & EFFECT(EVENT_REFERENCES))
         count_event(EVENT_REFERENCES);
@@ -457,44 +316,82 @@ static void count_run(struct vcpu *v, bool user)
     count_block(v, user, sums.word[1] >> SUM_INSTRUCTIONS, events);
 }
 
-static void run_blocks(struct vcpu *v, bool user)
+/* The last page that has string instructions, or all ones: no code runs freely; the last that has
+ * none. In a run no page gets any. */
+struct stay {
+    uint64_t page, other;
+};
+
+/* Whether the block need not run freely. */
+static inline bool may_stay(struct vcpu *v, const struct block *b, struct stay *s)
 {
-    uint64_t most = count_block_left(v, user);
-    most = most > RUN_MOST ? RUN_MOST : most;
-    begin_run();
+    uint64_t at = (uint64_t)b->code & -PAGE_SIZE;
+    if (s->page == ~0ul)
+        return true;
+    if (s->page == at) {
+        v->rep.stays = REP_STAYS;
+        return true;
+    }
+    if (s->other == at && v->rep.stays >= b->instructions) {
+        v->rep.stays -= b->instructions;
+        return true;
+    }
+    if (!rep_stays(v, (uint64_t)b->code - DIRECT_MAP, b->instructions))
+        return false;
+    *(v->rep.stays == REP_STAYS ? &s->page : &s->other) = at;
+    return true;
+}
+
+/* Returns whether it ended because it was long. */
+static bool run_blocks(struct vcpu *v, bool user)
+{
+    uint64_t left = count_block_left(v, user), most = left > RUN_MOST ? RUN_MOST : left;
+    sums = (struct sums){ { 0, 0 } };
     load_state(v);
-    struct block *b = &blocks[0];
+    static struct block none; /* before the first */
+    struct block *b = &none;
     allowed = vectors_of(v);
+    models_caches = v->pmu.decoding[user];
     unused_bits = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
-    bool all = must_step_all(v, user);
+    struct stay stay = { must_step_all(v, user) ? ~0ul : 0, 0 };
+    bool fits;
     do
         b = next_block(v, b);
-    while (b && sums.word[1] + b->sums.word[1] < most << SUM_INSTRUCTIONS &&
-           (all || rep_stays(v, (uint64_t)b->code - DIRECT_MAP, b->instructions)) &&
-           run_block(v, b, user));
+    while (b && (fits = sums.word[1] + b->sums.word[1] < most << SUM_INSTRUCTIONS) &&
+           may_stay(v, b, &stay) && run_block(v, b, user));
     store_state(v);
     if (sums.word[1] >> SUM_INSTRUCTIONS) {
         v->vmcb.rflags &= ~(uint64_t)RFLAGS_RF;
         count_run(v, user);
     }
+    return b && !fits && left > RUN_MOST;
 }
 
-void blocks_run(struct vcpu *v)
+/* A pending interrupt, which the next entry injects. */
+static bool take_interrupt(struct vcpu *v, bool user)
+{
+    uint32_t taken = v->vmcb.rflags & RFLAGS_IF ? svm_take_interrupt() : 0;
+    if (!taken)
+        return false;
+    platform_interrupt(v, taken - TAKEN);
+    v->vmcb.inject = (taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
+    if (virt_quirks.vmrun)
+        count_extra(v, user, 1); /* it ends the run of any hypervisor's guest */
+    return true;
+}
+
+void blocks_run(struct vcpu *v, uint64_t end)
 {
     bool user = v->vmcb.cpl == 3;
     if (!may_run(v))
         return;
-    uint32_t taken = v->vmcb.rflags & RFLAGS_IF ? svm_take_interrupt() : 0;
-    if (taken) {
-        platform_interrupt(v, taken - TAKEN);
-        v->vmcb.inject = (taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
-        if (virt_quirks.vmrun)
-            count_extra(v, user, 1); /* it ends the run of any hypervisor's guest */
-        return;
-    }
-    for (unsigned i = 0; i < STRINGS_MOST; i++) {
-        run_blocks(v, user);
-        if (!rep_counts_one(v, user) || !strings_run(v) || v->pmu.pmi)
+    places_forget();
+    for (unsigned i = 0; i < RUNS_MOST && v->stack.nmis == v->nmi.seen; i++) {
+        if (take_interrupt(v, user))
+            return;
+        bool more =
+            run_blocks(v, user) || (rep_counts_one(v, user) && (strings_run(v) || system_run(v)));
+        if (!more || v->pmu.pmi || rdtsc() >= end)
             break;
     }
 }

@@ -10,7 +10,7 @@
 /* For what is rarely executed: small rather than fast. */
 #define COLD __attribute__((cold))
 
-enum { PARTS = 8, BLOCK_BYTES = 64, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 1048576 };
+enum { PARTS = 8, BLOCK_BYTES = 48, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 786432 };
 
 /* Counts of the events from EVENT_BRANCHES on, 12 bits each; above them in the last word:
  * instructions. */
@@ -25,6 +25,15 @@ static inline unsigned sum_shift(enum event e)
 {
     return (e - EVENT_BRANCHES) % SUM_FIELDS * SUM_BITS;
 }
+
+static inline uint64_t get64(const void *from)
+{
+    uint64_t value;
+    __builtin_memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static inline void put64(void *to, uint64_t value) { __builtin_memcpy(to, &value, sizeof value); }
 
 /* What a part does beside its code. */
 enum special {
@@ -52,7 +61,7 @@ struct part {
     uint8_t base, index, scale, segment; /* slots of struct block_state */
     uint8_t special, operand;            /* operand: the register of a jump or division */
     uint8_t after;                       /* bytes of immediate after a RIP-relative operand */
-    uint8_t size, aligned;               /* of its access: bytes, at least 8; bits that are 0 */
+    uint8_t size, aligned;               /* of its access: bytes; bits that are 0 */
     bool access, store, wide, is_signed; /* the last two: of a division */
     bool last;
 };
@@ -65,7 +74,7 @@ struct block {
     uint64_t checked;    /* the time at which the code was last compared */
     const uint8_t *code; /* where it was then */
     struct block *link;  /* the one that followed it */
-    uint8_t bytes[BLOCK_BYTES + 8];
+    uint8_t bytes[BLOCK_BYTES];
     struct sums sums;
     uint64_t branch;         /* RIP of the branch at the end */
     uint64_t compared, from; /* quirk fused: of a last comparison, else 0; FROM in the list */
@@ -77,8 +86,10 @@ struct block {
 
 /* Where translate.c puts a block: free space for this much of each. */
 struct block_space {
-    struct part *part; /* PARTS */
-    uint8_t *code;     /* BLOCK_CODE_MOST */
+    unsigned most;        /* instructions */
+    struct part *part;    /* PARTS */
+    uint8_t *code;        /* BLOCK_CODE_MOST */
+    const uint8_t *first; /* of all code */
 };
 #define BLOCK_CODE_MOST 8192
 
@@ -118,7 +129,8 @@ COLD bool source_rm_is_rsp(const struct source *s);
 COLD uint32_t source_registers(const struct source *s);
 /* Of form v: what it needs, its access to memory. */
 COLD enum vectors source_vectors(const struct source *s);
-COLD unsigned source_vector_size(const struct source *s);
+/* In bytes: of an operand that ModRM names. */
+COLD unsigned source_access_size(const struct source *s);
 COLD unsigned source_vector_alignment(const struct source *s);
 /* Whether it neither reads nor writes flags. */
 COLD bool source_ignores_flags(const struct source *s);
@@ -128,10 +140,19 @@ COLD bool source_ignores_flags(const struct source *s);
  * first one must be stepped. Changes no state of the guest. */
 COLD void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
                           struct block_space *space);
+/* Its space is free. */
+COLD void block_forget_code(void);
+
+/* kept_blocks.c: the block at RIP. NULL: its first instruction must be stepped. */
+struct block *block_look_up(struct vcpu *v, enum vectors allowed);
 
 /* blocks.c: before an entry for a step. Executes what it can of the guest's code in the host,
- * counted exactly, up to an instruction that must be stepped. Takes a pending interrupt first. */
-void blocks_run(struct vcpu *v);
+ * counted exactly, up to an instruction that must be stepped, or to this time. Takes a pending
+ * interrupt first. */
+void blocks_run(struct vcpu *v, uint64_t end);
+
+/* system_code.c: at a run's end. Executes the system instruction at RIP. Returns whether it did. */
+bool system_run(struct vcpu *v);
 
 /* rep_strings.c: at its end. Executes iterations of the repeated string instruction at RIP. Returns
  * whether it is complete, and counted. */

@@ -49,6 +49,8 @@ static const struct {
 };
 /* clang-format on */
 
+static COLD bool of_bytes(const struct source *s);
+
 /* The last byte of VEX: vvvv, inverted, from bit 3; L in bit 2; the prefix. */
 static COLD unsigned vex_byte(const struct insn *i) { return i->byte[i->modrm_at - 2]; }
 
@@ -93,7 +95,7 @@ static COLD bool vector_is_refused(const struct source *s)
     return kind == 'h' && !s->memory;
 }
 
-unsigned source_vector_size(const struct source *s)
+static COLD unsigned source_vector_size(const struct source *s)
 {
     return source_form_is(s->vector, "hqdb") ? 8 : is_long_vector(s) ? 32 : 16;
 }
@@ -102,6 +104,21 @@ unsigned source_vector_alignment(const struct source *s)
 {
     bool aligned = s->vector == 'a' || (!s->i.vex && source_form_is(s->vector, "xXi"));
     return aligned ? source_vector_size(s) - 1 : 0;
+}
+
+unsigned source_access_size(const struct source *s)
+{
+    bool two = s->i.map == MAP_0F;
+    unsigned whole = s->i.rex & REX_W ? 8 : s->i.operand16 ? 2 : 4;
+    if (s->form == 'v')
+        return source_vector_size(s);
+    if (source_divides(s) || (s->form == 'g' && insn_reg(&s->i) > 1))
+        return 8;
+    return two && (s->i.op & 0xf7) == 0xb7   ? 2
+           : two && (s->i.op & 0xf7) == 0xb6 ? 1
+           : !two && s->i.op == 0x63         ? 4
+           : of_bytes(s)                     ? 1
+                                             : whole;
 }
 
 enum vectors source_vectors(const struct source *s)
@@ -174,7 +191,7 @@ bool source_is_group(const struct source *s)
     return (s->i.op >= 0x80 && s->i.op <= 0x83) || s->i.op >= 0xc0;
 }
 
-static COLD bool of_bytes(const struct source *s)
+static bool of_bytes(const struct source *s)
 {
     if (is_two(s))
         return (s->i.op & 0xf0) == 0x90 || s->i.op == 0xb0 || s->i.op == 0xc0;

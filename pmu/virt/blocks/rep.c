@@ -11,9 +11,8 @@
 #include "pmu/virt/blocks/nested.h"
 #include "pmu/virt/vcpu.h"
 
-/* What executes in blocks after such a page, rather than with an exit to the next one; a step costs
- * as much as so many. */
-enum { STAYS = 400, STEP_COST = 200 };
+/* A step costs as much as so many instructions in blocks. */
+enum { STEP_COST = 200 };
 /* So many entries after a CPU counted instructions, nested paging ends. */
 enum { QUIET_MOST = 64 };
 #define FAULT_FETCH 16
@@ -87,7 +86,7 @@ bool rep_stays(struct vcpu *v, uint64_t physical, unsigned instructions)
     if (!searches_code(v, v->vmcb.cpl == 3))
         return false;
     if (nested_has_strings(physical)) {
-        r->stays = STAYS;
+        r->stays = REP_STAYS;
         return true;
     }
     if (r->stays < instructions)

@@ -6,6 +6,9 @@
 
 struct vcpu;
 
+/* What executes in blocks after such a page, rather than with an exit to the next one. */
+enum { REP_STAYS = 400 };
+
 /* Of one CPU. */
 struct rep {
     bool inside;    /* the code at RIP must not run freely */

@@ -5,6 +5,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks/blocks.h"
+#include "pmu/virt/blocks/places.h"
 
 #define RFLAGS_DF (1u << 10)
 #define RFLAGS_ZF (1u << 6)
@@ -60,9 +61,9 @@ static uint64_t elements_in_page(uint64_t address, unsigned shift, bool down)
 static uint8_t *find_element(const struct vcpu *v, const struct string *s, uint64_t address,
                              enum access access)
 {
-    uint8_t *page = guest_page(v, address, access);
-    bool code = access == ACCESS_WRITE && (page == s->code[0] || page == s->code[1]);
-    return page && !code ? page + (address & (PAGE_SIZE - 1)) : NULL;
+    uint8_t *host = place_use(v, address, access);
+    const uint8_t *page = (const uint8_t *)((uint64_t)host & -PAGE_SIZE);
+    return access == ACCESS_WRITE && (page == s->code[0] || page == s->code[1]) ? NULL : host;
 }
 
 static uint64_t cut_address(const struct string *s, uint64_t value)
@@ -137,9 +138,10 @@ bool strings_run(struct vcpu *v)
     if (!read_string(v, &s))
         return false;
     for (unsigned i = 0; i < 2; i++) {
-        s.code[i] = guest_page(v, v->vmcb.rip + i * (s.i.modrm_at - 1u), ACCESS_EXECUTE);
-        if (!s.code[i])
+        uint8_t *at = place_use(v, v->vmcb.rip + i * (s.i.modrm_at - 1u), ACCESS_EXECUTE);
+        if (!at)
             return false;
+        s.code[i] = (const uint8_t *)((uint64_t)at & -PAGE_SIZE);
     }
     for (unsigned i = 0; i < PAGES_MOST && !decided && cut_address(&s, v->r.rcx); i++) {
         uint64_t n = run_in_page(v, &s);

@@ -27,9 +27,10 @@ enum { LOAD = 0x8b, STORE = 0x89, STORE_IMMEDIATE = 0xc7 };
 
 static COLD void emit_move(struct emitter *e, uint8_t op, unsigned reg, unsigned place)
 {
+    bool far = place > INT8_MAX;
     emit(e, 0x48u | (reg & 8) >> 1, 1);
-    emit(e, op | (0x84u | (reg & 7) << 3) << 8 | 0x24u << 16, 3);
-    emit(e, place, 4);
+    emit(e, op | ((far ? 0x84u : 0x44u) | (reg & 7) << 3) << 8 | 0x24u << 16, 3);
+    emit(e, place, far ? 4 : 1);
 }
 
 static COLD void need_register(struct emitter *e, unsigned reg)
@@ -325,10 +326,10 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     uint64_t after = v->vmcb.rip + s.size;
     if (operand)
         set_address(p, &s, after);
-    if (operand && s.form == 'v') {
-        p->size = (uint8_t)source_vector_size(&s);
+    if (operand)
+        p->size = (uint8_t)source_access_size(&s);
+    if (operand && s.form == 'v')
         p->aligned = (uint8_t)source_vector_alignment(&s);
-    }
     if (b->vectors < source_vectors(&s))
         b->vectors = (uint8_t)source_vectors(&s);
     p->access |= load || store;
@@ -346,15 +347,50 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     return true;
 }
 
+/* Where code stands by its hash: what many blocks have stands there once. An emulator takes long to
+ * translate it, and a store into a page that has executed takes it longer. */
+enum { PLACED_BITS = 15 };
+static uint32_t placed[1 << PLACED_BITS];
+
+void block_forget_code(void) { memset(placed, 0, sizeof placed); }
+
+static COLD const uint8_t *place_code(const uint8_t *emitted, unsigned n, struct block_space *space)
+{
+    uint64_t hash = n;
+    for (unsigned i = 0; i < n; i++)
+        hash = (hash ^ emitted[i]) * 0x9e3779b97f4a7c15;
+    uint32_t *at = &placed[hash >> (64 - PLACED_BITS)];
+    const uint8_t *there = space->first + *at;
+    if (there + n <= space->code && !memcmp(there, emitted, n))
+        return there;
+    there = space->code;
+    *at = (uint32_t)(there - space->first);
+    memcpy(space->code, emitted, n);
+    space->code += n;
+    return there;
+}
+
+/* Its parts' code, which ends at `end`. */
+static COLD void place_parts(struct block *b, const uint8_t *end, struct block_space *space)
+{
+    for (struct part *p = b->part + b->parts; p-- > b->part;)
+        if (p->code) {
+            const uint8_t *from = p->code;
+            p->code = place_code(from, (unsigned)(end - from), space);
+            end = from;
+        }
+}
+
 void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
                      struct block_space *space)
 {
-    struct emitter e = { .at = space->code };
+    static uint8_t emitted[BLOCK_CODE_MOST];
+    struct emitter e = { .at = emitted };
     uint64_t rip = v->vmcb.rip;
     bool ends = false;
     *b = (struct block){ .part = space->part };
     b->rip = rip;
-    while (!ends && b->instructions < BLOCK_INSTRUCTIONS && b->length + 15 <= BLOCK_BYTES &&
+    while (!ends && b->instructions < space->most && b->length + 15 <= BLOCK_BYTES &&
            (((uint64_t)code + b->length) & ~(PAGE_SIZE - 1)) ==
                ((uint64_t)code & ~(PAGE_SIZE - 1)) &&
            append_instruction(v, b, &e, code + b->length, &ends))
@@ -370,5 +406,5 @@ void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
     memcpy(b->bytes, code, b->length);
     v->vmcb.rip = rip;
     space->part += b->parts;
-    space->code = e.at;
+    place_parts(b, e.at, space);
 }

@@ -153,7 +153,8 @@ static bool may(const struct walk *w, enum access access)
         return false;
     if (user && !user_page)
         return false;
-    if (!user && user_page && v->vmcb.cr4 & (access == ACCESS_EXECUTE ? CR4_SMEP : CR4_SMAP))
+    bool smap = v->vmcb.cr4 & CR4_SMAP && !(v->vmcb.rflags & RFLAGS_AC);
+    if (!user && user_page && (access == ACCESS_EXECUTE ? v->vmcb.cr4 & CR4_SMEP : smap))
         return false;
     if (access == ACCESS_EXECUTE)
         return !nx;

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* The blocks, kept by RIP: compared with the guest's code, where that may have changed since, and
+ * made anew. L: the token. */
+#include "kernel/base/string.h"
+#include "pmu/virt/blocks/blocks.h"
+#include "pmu/virt/blocks/places.h"
+
+/* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
+ * translate code anew. */
+enum { BLOCKS = 14336, INDEX_BITS = 15, ALL_PARTS = 31744 };
+
+static struct block blocks[BLOCKS]; /* 0 is none */
+static struct part parts[ALL_PARTS];
+static uint8_t code[CODE_SIZE];
+static struct block_space space = { 0, parts, code, code };
+static unsigned block_count = 1;
+static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
+
+static bool is_same_code(const struct block *b, const uint8_t *bytes)
+{
+    unsigned i = 0, last = b->length - 8u;
+    if (b->length < 8) {
+        while (i < b->length && b->bytes[i] == bytes[i])
+            i++;
+        return i == b->length;
+    }
+    while (i < last && get64(b->bytes + i) == get64(bytes + i))
+        i += 8;
+    return i >= last && get64(b->bytes + last) == get64(bytes + last);
+}
+
+static bool is_full(void)
+{
+    return block_count == BLOCKS || space.part + PARTS > parts + ALL_PARTS ||
+           space.code + BLOCK_CODE_MOST > code + CODE_SIZE;
+}
+
+static void forget_all(void)
+{
+    memset(block_index, 0, sizeof block_index);
+    space = (struct block_space){ 0, parts, code, code };
+    block_forget_code();
+    block_count = 1;
+}
+
+/* The entry of block_index where the block is, or would be. */
+static uint16_t *index_entry(uint64_t rip)
+{
+    uint64_t at = rip * 0x9e3779b97f4a7c15 >> (64 - INDEX_BITS);
+    while (block_index[at] && blocks[block_index[at]].rip != rip)
+        at = (at + 1) % (1 << INDEX_BITS);
+    return &block_index[at];
+}
+
+/* The bytes of an instruction that may end in the next page: at the end of one, as if all stood in
+ * it. */
+static const uint8_t *gather_code(struct vcpu *v, uint64_t rip, const uint8_t *first)
+{
+    static uint8_t gathered[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
+    unsigned here = PAGE_SIZE - (rip & (PAGE_SIZE - 1)), all = here;
+    const uint8_t *more = place_find(v, rip + here, ACCESS_EXECUTE);
+    if (more) {
+        place_holds_code((uint64_t)more);
+        memcpy(gathered + PAGE_SIZE - INSN_MAX + here, more, INSN_MAX - here);
+        all = INSN_MAX;
+    }
+    memcpy(gathered + PAGE_SIZE - all, first, here);
+    return gathered + PAGE_SIZE - all;
+}
+
+struct block *block_look_up(struct vcpu *v, enum vectors allowed)
+{
+    uint64_t rip = v->vmcb.rip;
+    uint16_t *entry = index_entry(rip);
+    struct block *b = &blocks[*entry];
+    if (*entry && b->checked == places_time)
+        return b;
+    const uint8_t *there = place_find(v, rip, ACCESS_EXECUTE), *bytes = there;
+    if (!there)
+        return NULL;
+    place_holds_code((uint64_t)there);
+    space.most = BLOCK_INSTRUCTIONS;
+    if ((rip & (PAGE_SIZE - 1)) > PAGE_SIZE - INSN_MAX) {
+        bytes = gather_code(v, rip, there);
+        space.most = 1;
+    }
+    if (!*entry || !is_same_code(b, bytes)) {
+        if (is_full()) {
+            forget_all();
+            entry = index_entry(rip);
+        }
+        if (!*entry)
+            *entry = (uint16_t)block_count++;
+        b = &blocks[*entry];
+        block_translate(v, b, bytes, &space);
+    }
+    if (!b->instructions || b->vectors > allowed)
+        return NULL;
+    b->code = there;
+    b->checked = places_time;
+    return b;
+}

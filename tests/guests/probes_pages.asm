@@ -1,0 +1,134 @@
+; SPDX-License-Identifier: MIT
+; Probes of transparent.asm: what a guest does to its page tables, and what lies across two pages.
+; The pages PAIR, and the next one, are not side by side in memory.
+PAIR equ FAR_MAP + 0x40004000
+PAIR_ENTRY equ table_far + 8 * 4
+SMAP equ 0x200000
+
+; The first page of PAIR becomes the second; %1 tells the processor so.
+%macro move_page 1+
+    mov dword [second_page], 0x11
+    mov dword [scratch], 0x22
+    mov rbx, PAIR
+    mov rsi, PAIR_ENTRY
+    mov rdi, [rsi]
+    mov ecx, [rbx]
+    mov rax, [rsi + 8]
+    mov [rsi], rax
+    mov rax, cr3
+    %1
+    mov edx, [rbx]
+    mov [rsi], rdi
+    mov rax, cr3
+    %1
+    mov eax, [rbx]
+    zero ebx, rdi
+%endmacro
+probe "MOV CR3 forgets", K64, 2
+    move_page mov cr3, rax
+probe "INVLPG forgets", K64, 2
+    move_page invlpg [rbx]
+probe "MOV CR3 and CR2, and back", K64, 2
+    mov rbx, cr3
+    lea rax, [rbx + 8]
+    mov cr3, rax
+    mov rcx, cr3
+    mov cr3, rbx
+    mov rdx, cr3
+    mov eax, 0x1234
+    mov cr2, rax
+    mov rsi, cr2
+probe "MOV CR3, ring 3", U64, 2
+    mov cr3, rax
+; transparent.c gives it back.
+%macro allow_access 0
+    and byte [pml4], ~4                 ; all but FAR_MAP is ring 0's
+    change cr4, or, SMAP
+    mov rbx, PAIR
+    stac
+    mov ecx, [rbx]
+    mov [rbx], ecx
+    mov ecx, 7
+%endmacro
+probe "CLAC forgets", K64, 2
+    allow_access
+    clac
+    mov edx, [rbx]
+probe "CLAC forgets what is written", K64, 2
+    allow_access
+    clac
+    mov [rbx], edx
+probe "STAC, then CLAC", K64, 2
+    allow_access
+    pushfq
+    pop rdx
+    clac
+    pushfq
+    pop rsi
+    stac
+    mov edi, [rbx]
+    zero edi
+probe "CLAC in ring 3", U64, 2
+    clac
+probe "RDTSCP, CLI, STD", K64, 0x202
+    mov ecx, 0xc0000103
+    mov eax, 0x55
+    zero edx
+    wrmsr
+    rdtscp
+    zero eax, edx
+    cli
+    std
+    pushfq
+    pop rbx
+    cld
+    pushfq
+    pop rdx
+
+probe "an access across two pages", K64, 2
+    mov dword [second_page + 4092], 0x44332211
+    mov dword [scratch], 0x88776655
+    mov rbx, PAIR + 4096
+    mov ecx, [rbx - 2]
+    mov edx, [rbx - 4]
+    mov dword [rbx - 3], 0xddccbbaa
+    mov esi, [second_page + 4092]
+    mov edi, [scratch]
+    zero eax
+probe "an access across the last page's end", K64, 2
+    mov rbx, LAST_PAGE + 4096
+    mov byte [rbx - 1], 0x55
+    mov word [rbx - 1], 0x7777
+probe "code across two pages, changed", K64, 2
+    mov word [second_page + 4094], 0x11b8 ; MOV EAX, n; RET
+    mov dword [scratch], 0xc3443322
+    mov rbx, PAIR + 4094
+    call rbx
+    mov ecx, eax
+    mov byte [scratch + 2], 0x99
+    call rbx
+    mov edx, eax
+    mov byte [second_page + 4095], 0x88
+    call rbx
+    mov esi, eax
+probe "the end of an instruction in the second page, changed", K64, 2
+    mov byte [second_page + 4095], 0xc2 ; RET 0
+    mov word [scratch], 0
+    mov rbx, PAIR + 4095
+    call rbx
+    push rcx
+    mov word [scratch], 8
+    call rbx
+probe "code across two pages, which changes what follows", K64, 2
+    mov word [second_page + 4094], 0x43fe ; INC BYTE [RBX + 4]; MOV AL, n; RET
+    mov dword [scratch], 0xc311b004
+    mov rbx, PAIR + 4094
+    call rbx
+    mov ecx, eax
+    call rbx
+    mov edx, eax
+    call rbx
+probe "code across the last page's end", K64, 2
+    mov word [scratch + 4094], 0x11b8
+    mov rbx, LAST_PAGE + 4094
+    jmp rbx
