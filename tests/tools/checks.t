@@ -31,10 +31,8 @@ sub script { my ($name, $text) = @_; file($name, "#!/bin/sh\n# $spdx\n$text", 07
 
 # --- The tree.
 
-my ($last_of, $cases_of) = (\%Contract::last_of, \%Contract::cases_of);
-my @ids = ((map { my $f = $_; map { sprintf "$f-%02d", $_ } 1 .. $last_of->{$f} }
-                sort keys %$last_of),
-           map { my $f = $_; map { "$f.$_" } 1 .. $cases_of->{$f} } sort keys %$cases_of);
+my $last_of = \%Contract::last_of;
+my @ids = map { my $f = $_; map { sprintf "$f-%02d", $_ } 1 .. $last_of->{$f} } sort keys %$last_of;
 
 sub list { return file('list', join '', map { "$_\n" } @_) }
 sub mutants { file('tests/mutants/all', "# $spdx\n(\n" . join('', @_) . ")\n") }
