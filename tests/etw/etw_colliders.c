@@ -110,7 +110,7 @@ static const struct collision of_sessions[] = {
 
 TEST(etw_colliders, sessions,
      "a session that is started, stopped, read, connected and used at once is started, stopped and "
-     "connected once")
+     "connected once [slow]")
 {
     test_run_on(0);
     STEP_COLLIDE(of_sessions);

@@ -71,7 +71,7 @@ static const struct collision of_profiles[] = {
 
 TEST(profile_colliders, objects,
      "a profile object that is started, stopped, closed and sampled at once is started or stopped "
-     "once, and no sample goes where its buffer is not")
+     "once, and no sample goes where its buffer is not [slow]")
 {
     test_run_on(0);
     STEP_COLLIDE(of_profiles);

@@ -181,7 +181,7 @@ static const struct pair pairs[] = {
 
 TEST_USER(wakes, pairs,
           "who leaves a lock, wakes or completes at any instruction of who enters, sleeps or waits "
-          "lets him go on")
+          "lets him go on [slow]")
 {
     PVOID h = AddVectoredExceptionHandler(TRUE, on_step);
     InitializeCriticalSection(&section);
