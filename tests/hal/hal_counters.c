@@ -10,28 +10,6 @@
 
 static void no_handler(ULONGLONG bits, HANDLE handle) { (void)bits, (void)handle; }
 
-TEST(hal_counters, sizes, "structures of ntddk.h have their x64 layout [HC-47]")
-{
-    CHECK_EQ(sizeof(PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR), 0x18);
-    CHECK_EQ(sizeof(PHYSICAL_COUNTER_RESOURCE_LIST), 0x20);
-    CHECK_EQ(offsetof(PHYSICAL_COUNTER_RESOURCE_LIST, Descriptors), 8);
-    CHECK_EQ(offsetof(PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR, Flags), 4);
-    CHECK_EQ(offsetof(PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR, u), 8);
-    CHECK_EQ(sizeof(PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION), 0x10);
-    CHECK_EQ(sizeof(GROUP_AFFINITY), 0x10);
-}
-
-TEST(hal_counters, types, "resource types have their numbers [HC-48]")
-{
-    CHECK_EQ(ResourceTypeSingle, 0);
-    CHECK_EQ(ResourceTypeRange, 1);
-    CHECK_EQ(ResourceTypeExtendedCounterConfiguration, 2);
-    CHECK_EQ(ResourceTypeOverflow, 3);
-    CHECK_EQ(ResourceTypeEventBuffer, 4);
-    CHECK_EQ(ResourceTypeIdenitificationTag, 5);
-    CHECK_EQ(ResourceTypeMax, 6);
-}
-
 TEST(hal_counters, exclusive,
      "NULL, 0, NULL allocates the whole PMU until it is freed [HC-01 HC-02 HC-03 HC-04]")
 {

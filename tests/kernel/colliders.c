@@ -105,8 +105,7 @@ static const struct collision of_waits[] = {
     COLLISION(mutex_release, NULL, leave_mutex, leave_mutex, end_mutex, BOTH_WIN),
 };
 
-TEST(colliders, waits,
-     "a wake at any instruction of a wait ends it; a mutex is handed over [slow]")
+TEST(colliders, waits, "a wake at any instruction of a wait ends it; a mutex is handed over [slow]")
 {
     test_run_on(0);
     soon.QuadPart = test_word("watchdog") ? SOON_AT_ONCE : SOON;

@@ -12,7 +12,6 @@
 #include "tests/harness/counter_list.h"
 #include "tests/harness/kinds.h"
 #include "tests/harness/profile.h"
-#include "tests/harness/tp_layout.h"
 
 #define FILL 0xa5
 #define UNMAPPED ((PHARDWARE_COUNTER)0x1000)
@@ -128,11 +127,6 @@ TEST(tp_config, full,
 }
 
 /* The kernel's own; tp_enable.layout looks at what programs have. */
-TEST(tp_config, layout, "structures have Windows' sizes and offsets [TP-99 TP-100]")
-{
-    tp_layout_check();
-}
-
 TEST(tp_config, query_sizes,
      "a query with exactly enough capacity succeeds; one with less writes only the number [TP-12 "
      "TP-13 TP-14 TP-15]")

@@ -5,7 +5,6 @@
  * Sources: Microsoft's pages of the four Win32 functions; statuses as in TP-33 to TP-53 of
  * tests/contract.md. */
 #include "tests/ring3/helpers.h"
-#include "tests/harness/tp_layout.h"
 
 #define MARK ((HANDLE)0x1234567) /* what a failing call must leave alone */
 
@@ -14,11 +13,6 @@ static struct {
     uint64_t go, ready; /* atomic */
     HANDLE profile, thread;
 } shared;
-
-TEST_USER(tp_enable, layout, "structures have Windows' sizes and offsets [TP-99 TP-100]")
-{
-    tp_layout_check();
-}
 
 TEST_USER(tp_enable, enable_disable,
           "enable, query and disable agree; a second disable is refused; no privilege is needed "
