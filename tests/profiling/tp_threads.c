@@ -217,16 +217,3 @@ TEST(tp_threads, rdpmc_allowed,
     }
     counting_stop();
 }
-
-/* --- Processes side by side. --- */
-
-TEST(tp_threads, foreign_handle, "a handle of another process is not valid in this one [TP-39]")
-{
-    struct runner r = start_on(user_own_handle, 40, SMP_ALL);
-    if (r.thread && peek_wait(r.process, &user_handle, 4)) {
-        uint64_t handle = peek(r.process, &user_handle);
-        CHECK_EQ(handle, 160);
-        CHECK_STATUS(user_run(user_foreign_handle, handle), STATUS_SUCCESS);
-    }
-    end_runner(&r);
-}

@@ -48,12 +48,14 @@ TEST_USER(handles, limit,
 #define TAKES(name, ...)                                                                           \
     static NTSTATUS name(HANDLE h) { return __VA_ARGS__; }
 
-static HANDLE an_event, a_semaphore, a_mutant, a_timer, a_copy;
+static HANDLE an_event, a_semaphore, a_mutant, a_timer, a_profile, a_copy;
 static const HANDLE me = NtCurrentThread(), us = NtCurrentProcess();
 static LARGE_INTEGER zero;
 static void *place;
 static SIZE_T size;
-static ULONG old;
+static ULONG old, counts[4];
+static THREAD_PERFORMANCE_DATA block;
+static THREAD_PROFILING_INFORMATION on = { 0, 1, TRUE, &block };
 
 TAKES(set, ZwSetEvent(h, NULL))
 TAKES(reset, ZwResetEvent(h, NULL))
@@ -65,6 +67,11 @@ TAKES(suspend, ZwSuspendThread(h, NULL))
 TAKES(resume, ZwResumeThread(h, NULL))
 TAKES(terminate, ZwTerminateThread(h, 0))
 TAKES(set_priority, ZwSetInformationThread(h, ThreadBasePriority, &zero, 4))
+TAKES(profile, ZwSetInformationThread(h, ThreadCounterProfiling, &on, sizeof on))
+TAKES(enable, RtlEnableThreadProfiling(h, 1, 1, &place))
+TAKES(is_profiled, RtlQueryThreadProfiling(h, (PBOOLEAN)&place))
+TAKES(create_profile, ZwCreateProfile((PHANDLE)&place, h, (PVOID)0x400000, 64, 4, counts,
+                                      sizeof counts, ProfileTime, 1))
 TAKES(allocate, ZwAllocateVirtualMemory(h, &place, 0, &size, MEM_RESERVE, PAGE_NOACCESS))
 TAKES(free_memory, ZwFreeVirtualMemory(h, &place, &size, MEM_RELEASE))
 TAKES(protect, ZwProtectVirtualMemory(h, &place, &size, PAGE_READONLY, &old))
@@ -73,34 +80,58 @@ static const struct taker {
     NTSTATUS (*call)(HANDLE h);
     const HANDLE *of;
     const char *name;
-    bool no_right; /* is needed */
+    ACCESS_MASK right; /* that it needs */
 } takers[] = {
-    { set, &an_event, "ZwSetEvent", false },
-    { reset, &an_event, "ZwResetEvent", false },
-    { ZwClearEvent, &an_event, "ZwClearEvent", false },
-    { release, &a_semaphore, "ZwReleaseSemaphore", false },
-    { release_mutant, &a_mutant, "ZwReleaseMutant", true },
-    { set_timer, &a_timer, "ZwSetTimer", false },
-    { cancel_timer, &a_timer, "ZwCancelTimer", false },
-    { suspend, &me, "ZwSuspendThread", false },
-    { resume, &me, "ZwResumeThread", false },
-    { terminate, &me, "ZwTerminateThread", false },
-    { set_priority, &me, "ZwSetInformationThread", false },
-    { allocate, &us, "ZwAllocateVirtualMemory", false },
-    { free_memory, &us, "ZwFreeVirtualMemory", false },
-    { protect, &us, "ZwProtectVirtualMemory", false },
+    { set, &an_event, "ZwSetEvent", EVENT_MODIFY_STATE },
+    { reset, &an_event, "ZwResetEvent", EVENT_MODIFY_STATE },
+    { ZwClearEvent, &an_event, "ZwClearEvent", EVENT_MODIFY_STATE },
+    { release, &a_semaphore, "ZwReleaseSemaphore", SEMAPHORE_MODIFY_STATE },
+    { release_mutant, &a_mutant, "ZwReleaseMutant", 0 },
+    { set_timer, &a_timer, "ZwSetTimer", TIMER_MODIFY_STATE },
+    { cancel_timer, &a_timer, "ZwCancelTimer", TIMER_MODIFY_STATE },
+    { suspend, &me, "ZwSuspendThread", THREAD_SUSPEND_RESUME },
+    { resume, &me, "ZwResumeThread", THREAD_SUSPEND_RESUME },
+    { terminate, &me, "ZwTerminateThread", THREAD_TERMINATE },
+    { set_priority, &me, "ZwSetInformationThread", THREAD_SET_INFORMATION },
+    { profile, &me, "ThreadCounterProfiling", THREAD_SET_INFORMATION },
+    { enable, &me, "RtlEnableThreadProfiling", THREAD_SET_INFORMATION },
+    { is_profiled, &me, "RtlQueryThreadProfiling", THREAD_QUERY_INFORMATION },
+    { create_profile, &us, "ZwCreateProfile", PROCESS_QUERY_INFORMATION },
+    { ZwStartProfile, &a_profile, "ZwStartProfile", PROFILE_CONTROL },
+    { ZwStopProfile, &a_profile, "ZwStopProfile", PROFILE_CONTROL },
+    { allocate, &us, "ZwAllocateVirtualMemory", PROCESS_VM_OPERATION },
+    { free_memory, &us, "ZwFreeVirtualMemory", PROCESS_VM_OPERATION },
+    { protect, &us, "ZwProtectVirtualMemory", PROCESS_VM_OPERATION },
 };
+
+/* What a handle to such an object may have at most, or some of it. */
+static ACCESS_MASK rights_of(const struct taker *t)
+{
+    return t->of == &me || t->of == &us ? THREAD_ALL_ACCESS : PROFILE_ALL_ACCESS | t->right;
+}
+
+/* One that has been closed, and what differs from one that is there in a low or a high bit. */
+static bool refused_values(const struct taker *t)
+{
+    HANDLE there = ring3_limited(*t->of, rights_of(t)), closed = ring3_limited(there, 0);
+    CHECK(CloseHandle(closed));
+    bool ok = CHECK_STATUS(t->call(closed), STATUS_INVALID_HANDLE);
+    for (unsigned bit = 0; bit < 64; bit += bit ? 31 : 1)
+        ok &= CHECK_STATUS(t->call((HANDLE)((uint64_t)there ^ 1ull << bit)), STATUS_INVALID_HANDLE);
+    CHECK(CloseHandle(there));
+    return ok;
+}
 
 static void check_taker(const struct taker *t)
 {
-    HANDLE poor = ring3_limited(*t->of, READ_CONTROL);
+    HANDLE poor = ring3_limited(*t->of, rights_of(t) & ~t->right);
     HANDLE other = t->of == &an_event ? a_mutant : an_event;
-    bool ok = CHECK_STATUS(t->call((HANDLE)0x7777), STATUS_INVALID_HANDLE) &
-              CHECK_STATUS(t->call((HANDLE)400), STATUS_INVALID_HANDLE) &
+    place = NULL;
+    bool ok = refused_values(t) & CHECK_STATUS(t->call((HANDLE)0x7777), STATUS_INVALID_HANDLE) &
               CHECK_STATUS(t->call(other), STATUS_OBJECT_TYPE_MISMATCH);
-    if (!t->no_right)
+    if (t->right)
         ok &= CHECK_STATUS(t->call(poor), STATUS_ACCESS_DENIED);
-    if (!ok)
+    if (!(ok & CHECK(!place && !ring3_profiled())))
         test_note("%s", t->name);
     CHECK(CloseHandle(poor));
 }
@@ -115,14 +146,17 @@ static bool alone(void)
 }
 
 TEST_USER(handles, refused,
-          "each service refuses what is no handle, another object's, and one without the right; "
-          "who yields to nobody is told")
+          "each service refuses what is no handle, another object's, and one that lacks the right "
+          "alone, and does nothing; who yields to nobody is told [TP-39 TP-40 TP-47 PO-24 PO-25 "
+          "PO-26 PO-39 PO-40]")
 {
     an_event = CreateEvent(NULL, TRUE, TRUE, NULL);
     a_semaphore = CreateSemaphore(NULL, 1, 2, NULL);
     a_mutant = CreateMutex(NULL, TRUE, NULL);
     a_timer = CreateWaitableTimerW(NULL, TRUE, NULL);
     REQUIRE(an_event && a_semaphore && a_mutant && a_timer);
+    REQUIRE_OK(ZwCreateProfile(&a_profile, us, (PVOID)0x400000, 64, 4, counts, sizeof counts,
+                               ProfileTime, 1));
     CHECK_STATUS(ZwDuplicateObject(an_event, an_event, us, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
     CHECK_STATUS(ZwDuplicateObject(us, an_event, an_event, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
     CHECK(!a_copy && alone());
@@ -132,5 +166,5 @@ TEST_USER(handles, refused,
     for (const struct taker *t = takers; t < takers + ARRAYSIZE(takers); t++)
         check_taker(t);
     CHECK(CloseHandle(an_event) && CloseHandle(a_semaphore) && CloseHandle(a_mutant) &&
-          CloseHandle(a_timer));
+          CloseHandle(a_timer) && CloseHandle(a_profile));
 }

@@ -245,22 +245,6 @@ TEST_USER(profile_input, processors,
                  STATUS_INVALID_PARAMETER);
 }
 
-TEST_USER(
-    profile_input, process,
-    "the process handle must be valid, of a process, and have query access [PO-24 PO-25 PO-26]")
-{
-    HANDLE good = ring3_limited(ME, PROCESS_QUERY_INFORMATION),
-           poor = ring3_limited(ME, SYNCHRONIZE);
-    CHECK_STATUS(CREATE(.process = (HANDLE)0x7777), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(CREATE(.process = (HANDLE)400), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(CREATE(.process = NtCurrentThread()), STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS(CREATE(.process = ring3_handle(THREAD_ALL_ACCESS)), STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS(CREATE(.process = poor), STATUS_ACCESS_DENIED);
-    CHECK_STATUS(CREATE(.process = good), STATUS_SUCCESS);
-    GROUP_AFFINITY none = { .Mask = 0 };
-    CHECK_STATUS(CREATE(.process = poor, .groups = 1, .affinity = &none), STATUS_INVALID_PARAMETER);
-}
-
 TEST_USER(profile_input, privilege,
           "to profile the user space of all processes needs SeSystemProfilePrivilege [PO-27 PO-28 "
           "PO-30]")
@@ -300,25 +284,16 @@ void user_profile_left(uint64_t unused)
 
 TEST_USER(
     profile_input, start_stop,
-    "start and stop in every order and with every kind of handle; only the last close stops the "
-    "object [PO-35 PO-36 PO-37 PO-38 PO-39 PO-40 PO-48]")
+    "start and stop in every order; only the last close stops the object [PO-35 PO-36 PO-37 PO-38 "
+    "PO-48]")
 {
-    HANDLE profile = made(buffer, 4), poor = ring3_limited(profile, 0x10000);
+    HANDLE profile = made(buffer, 4);
     CHECK_STATUS(ZwStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
     for (unsigned i = 0; i < 3; i++) {
         CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
         CHECK_STATUS(ZwStartProfile(profile), STATUS_PROFILING_NOT_STOPPED);
         CHECK_STATUS(ZwStopProfile(profile), STATUS_SUCCESS);
         CHECK_STATUS(ZwStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
-    }
-    NTSTATUS (*const calls[])(HANDLE) = { ZwStartProfile, ZwStopProfile };
-    for (unsigned i = 0; i < 2; i++) {
-        CHECK_STATUS(calls[i](NULL), STATUS_INVALID_HANDLE);
-        CHECK_STATUS(calls[i]((HANDLE)0x7777), STATUS_INVALID_HANDLE);
-        CHECK_STATUS(calls[i]((HANDLE)400), STATUS_INVALID_HANDLE);
-        CHECK_STATUS(calls[i](ME), STATUS_OBJECT_TYPE_MISMATCH);
-        CHECK_STATUS(calls[i](NtCurrentThread()), STATUS_OBJECT_TYPE_MISMATCH);
-        CHECK_STATUS(calls[i](poor), STATUS_ACCESS_DENIED);
     }
     HANDLE last = ring3_limited(profile, PROFILE_CONTROL);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
@@ -328,7 +303,6 @@ TEST_USER(
                  STATUS_PROFILING_NOT_STOPPED); /* it was not the last handle */
     CHECK_STATUS(ZwStopProfile(last), STATUS_SUCCESS);
     CHECK_STATUS(ZwClose(last), STATUS_SUCCESS);
-    CHECK_STATUS(ZwClose(poor), STATUS_SUCCESS);
 }
 
 #define LIMIT 64 /* kernel/profiling/profile.h */

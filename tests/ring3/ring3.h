@@ -27,9 +27,6 @@ void user_rdpmc(uint64_t selector); /* not profiled: does not survive */
 void user_rdpmc_each(uint64_t unused);     /* not profiled; user_values[0]: how many were refused */
 void user_rdpmc_mask_0(uint64_t selector); /* profiled without counters: does not survive */
 void user_rdpmc_disabled(uint64_t selector); /* after enable and disable: does not survive */
-/* user_handle: the last of n new handles; sleeps until terminated. */
-void user_own_handle(uint64_t n);
-void user_foreign_handle(uint64_t handle); /* another process's handle is none here */
 /* Reads until the counters are lost, at once or after naps of a tick: no wrong number before. */
 void user_lose(uint64_t naps);
 void user_try_enable(uint64_t wanted);     /* the status of an enable */

@@ -32,16 +32,22 @@ TEST_USER(tp_enable, enable_disable,
     }
 }
 
-TEST_USER(tp_enable, real_handle,
-          "a real handle of the calling thread works as the pseudo-handle does [TP-34]")
+TEST_USER(
+    tp_enable, real_handle,
+    "a real handle of the calling thread works as the pseudo-handle does, with one right [TP-34 "
+    "TP-40 TP-47]")
 {
-    HANDLE profile = NULL, me = ring3_handle(THREAD_SET_INFORMATION | THREAD_QUERY_INFORMATION);
-    CHECK_EQ(EnableThreadProfiling(me, 0, 0, &profile), ERROR_SUCCESS);
+    HANDLE profile = NULL, set = ring3_handle(THREAD_SET_INFORMATION),
+           query = ring3_handle(THREAD_QUERY_INFORMATION);
+    BOOLEAN on;
+    CHECK_EQ(EnableThreadProfiling(query, 0, 0, &profile), ERROR_ACCESS_DENIED);
+    CHECK_EQ(QueryThreadProfiling(set, &on), ERROR_ACCESS_DENIED);
+    CHECK_EQ(EnableThreadProfiling(set, 0, 0, &profile), ERROR_SUCCESS);
     CHECK(ring3_profiled());
-    ring3_query(me, TRUE);
+    ring3_query(query, TRUE);
     ring3_disable(profile);
-    ring3_query(me, FALSE);
-    CHECK(CloseHandle(me));
+    ring3_query(query, FALSE);
+    CHECK(CloseHandle(set) && CloseHandle(query));
 }
 
 /* Any enable that must fail: with both names, and nothing is written or enabled. */

@@ -2,7 +2,7 @@
 /* Thread profiling with pointers and blocks that are not what they should be. Ring 3 can hand
  * anything to a service: it gets the status of TP-86 to TP-93 of tests/contract.md, and nothing
  * changes. What the Rtl functions do with a bad pointer they do in ring 3: the thread ends by an
- * access violation, and that is all. Handles: tp_handles.c. */
+ * access violation, and that is all. */
 #include "tests/ring3/helpers.h"
 
 #define CLASS ThreadCounterProfiling
