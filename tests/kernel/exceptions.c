@@ -51,34 +51,18 @@ static void check_rows(const struct row *rows)
         check_row(rows);
 }
 
-TEST(exceptions, arithmetic, "division by zero, and the exceptions of x87 arithmetic [slow]")
+TEST(exceptions, each,
+     "ring 3's arithmetic, undefined and privileged instructions, breakpoints, steps and accesses "
+     "that it may not make have their status and address [TP-98 slow]")
 {
-    check_rows(ROWS(ARITHMETIC));
+    check_rows(ROWS(EXCEPTIONS));
 }
+
 TEST(exceptions, floating_point, "stack faults of x87 and exceptions of SSE each have their status")
 {
     if (user_run(user_exception, KIND_sse_divide) == STATUS_SUCCESS)
         SKIP("this CPU raises no exceptions of SSE");
     check_rows(ROWS(EMULATED));
-}
-
-TEST(exceptions, illegal, "undefined instructions, whatever the stack pointer")
-{
-    check_rows(ROWS(ILLEGAL));
-}
-
-TEST(exceptions, debugging, "breakpoints and single steps") { check_rows(ROWS(DEBUGGING)); }
-
-TEST(exceptions, memory,
-     "reads, writes, jumps and software interrupts that ring 3 may not make [slow]")
-{
-    check_rows(ROWS(MEMORY));
-}
-
-TEST(exceptions, privileged,
-     "ring 0's instructions are STATUS_PRIVILEGED_INSTRUCTION in ring 3 [TP-98 slow]")
-{
-    check_rows(ROWS(PRIVILEGED));
 }
 
 TEST(exceptions, caches, "INVD and WBINVD are ring 0's too")

@@ -144,10 +144,18 @@ static DWORD WINAPI take_section(LPVOID number)
     char stack[700 * 1024];
     memset(stack, (int)(LONG_PTR)number, sizeof stack);
     for (int i = 0; i < 1000; i++) {
-        EnterCriticalSection(&section);
-        EnterCriticalSection(&section);
-        ++*(volatile int *)&plain;
+        if (i % 2)
+            EnterCriticalSection(&section);
+        else
+            while (!TryEnterCriticalSection(&section))
+                SwitchToThread();
+        if (!TryEnterCriticalSection(&section)) /* who has it may */
+            return ~0u;
+        int seen = *(volatile int *)&plain;
         LeaveCriticalSection(&section);
+        if (i % 16 == 0) /* let others in, who may not come */
+            SwitchToThread();
+        *(volatile int *)&plain = seen + 1;
         LeaveCriticalSection(&section);
     }
     return (DWORD)((volatile char *)stack)[plain];

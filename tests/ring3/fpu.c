@@ -6,6 +6,7 @@
 #define AVX 4
 #define THREADS 4
 #define ROUNDS 60
+#define XMM_WORDS 32
 #define YMM_WORDS 64
 #define ZMM_WORDS 136
 
@@ -48,7 +49,23 @@ static void fill_values(uint64_t *values, unsigned count, uint64_t seed)
         values[i] = (seed + i) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static bool wide; /* AVX-512 is there */
+static bool ymm, wide; /* AVX is there, AVX-512 */
+
+/* All of XMM where there are no YMM. */
+static void load_xmm(const uint64_t *values)
+{
+    uint8_t x[512] __attribute__((aligned(16)));
+    asm volatile("fxsave64 %0" : "=m"(x));
+    memcpy(x + 160, values, XMM_WORDS * 8);
+    asm volatile("fxrstor64 %0" : : "m"(x));
+}
+
+static void store_xmm(uint64_t *values)
+{
+    uint8_t x[512] __attribute__((aligned(16)));
+    asm volatile("fxsave64 %0" : "=m"(x));
+    memcpy(values, x + 160, XMM_WORDS * 8);
+}
 
 /* Whether what was loaded is there after some time in which others ran. */
 static DWORD keep(PVOID seed)
@@ -58,15 +75,15 @@ static DWORD keep(PVOID seed)
         fill_values(values, ZMM_WORDS, (uint64_t)seed * 1000003 + i);
         if (wide)
             avx512_load(values);
-        avx_load(values);
+        (ymm ? avx_load : load_xmm)(values);
         if (i % 3 == 0)
             ZwYieldExecution();
         else if (i % 16 == 1)
             Sleep(1);
         else
             ring3_work(20000);
-        avx_store(found);
-        if (memcmp(values, found, YMM_WORDS * 8) != 0)
+        (ymm ? avx_store : store_xmm)(found);
+        if (memcmp(values, found, (ymm ? YMM_WORDS : XMM_WORDS) * 8) != 0)
             return 1;
         if (wide) {
             avx512_store(found);
@@ -80,6 +97,7 @@ static DWORD keep(PVOID seed)
 void user_fpu_survives(uint64_t xcr0)
 {
     HANDLE threads[THREADS];
+    ymm = xcr0 & AVX;
     wide = (xcr0 & 0xe6) == 0xe6;
     for (uint64_t i = 0; i < THREADS; i++)
         threads[i] = ring3_start(keep, (PVOID)(i + 1));

@@ -120,30 +120,3 @@ TEST_USER(synch, events,
         close_handle(handle);
     }
 }
-
-/* --- Critical sections. --- */
-
-static CRITICAL_SECTION section;
-
-static DWORD try_section(PVOID unused)
-{
-    (void)unused;
-    BOOL entered = TryEnterCriticalSection(&section);
-    if (entered)
-        LeaveCriticalSection(&section);
-    return (DWORD)entered;
-}
-
-TEST_USER(synch, entered_twice,
-          "a critical section that a thread entered twice is free when it has left it twice")
-{
-    InitializeCriticalSection(&section);
-    EnterCriticalSection(&section);
-    CHECK(TryEnterCriticalSection(&section));
-    CHECK_EQ(ring3_run(try_section, NULL), FALSE);
-    LeaveCriticalSection(&section);
-    CHECK_EQ(ring3_run(try_section, NULL), FALSE);
-    LeaveCriticalSection(&section);
-    CHECK_EQ(ring3_run(try_section, NULL), TRUE);
-    DeleteCriticalSection(&section);
-}

@@ -61,46 +61,4 @@ work_pmc_pair:
     sub rax, r8
     ret
 
-; uint64_t work_sse(uint64_t seed, uint64_t loops): keeps all sixteen XMM registers busy and returns
-; a sum of them.
-; Equal arguments give equal sums, unless a switch lost a register.
-global work_sse
-work_sse:
-    sub rsp, 168
-%assign i 6
-%rep 10                                 ; a function of Windows keeps these
-    movups [rsp + 16 * (i - 6)], xmm %+ i
-%assign i i + 1
-%endrep
-%assign i 0
-%rep 16
-    lea rax, [rcx + i]
-    movq xmm %+ i, rax
-%assign i i + 1
-%endrep
-.again:
-%assign i 0
-%rep 15
-    %assign j i + 1
-    paddq xmm %+ i, xmm %+ j
-%assign i i + 1
-%endrep
-    dec rdx
-    jnz .again
-    xor eax, eax
-%assign i 0
-%rep 16
-    movq rcx, xmm %+ i
-    xor rax, rcx
-    rol rax, 7
-%assign i i + 1
-%endrep
-%assign i 6
-%rep 10
-    movups xmm %+ i, [rsp + 16 * (i - 6)]
-%assign i i + 1
-%endrep
-    add rsp, 168
-    ret
-
 align 4096

@@ -11,4 +11,3 @@ void work_100000(void);
 void work_1000000(void);
 void work_pages(char *at, uint64_t n);
 uint64_t work_pmc_pair(uint32_t selector);
-uint64_t work_sse(uint64_t seed, uint64_t loops);
