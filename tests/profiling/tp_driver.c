@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The counter driver for ring 3, with several processes: one at a time configures, and its
- * configuration ends with it. The statuses for a single process are in tests/programs/refused.c. */
+ * configuration ends with it. */
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"
@@ -75,11 +75,12 @@ TEST(tp_driver, quiet,
     end_by_force(holder.process, holder.thread);
 }
 
-TEST(tp_driver, wide_sources,
-     "a source is a number of 32 bits: with any bit above it is refused, and nothing configured")
+TEST(tp_driver, refused,
+     "each reason against a configuration leaves none, also a source with any bit above 32; a "
+     "reading by system call is refused by each of its own")
 {
     SKIP_WITHOUT_PMU(); /* nothing can be configured */
-    CHECK_STATUS(user_run(user_driver_wide, 0), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(user_driver_refused, 0), STATUS_SUCCESS);
     nothing_configured();
 }
 

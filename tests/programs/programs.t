@@ -156,7 +156,6 @@ check('tests/programs/fault.c', 'PMU=none PROGRAM_ARGS=call', 1,
       qr/\A# FAIL .*_ACCESS_VIOLATION .*!main\+\w+\), address 0x0$/m);
 check('tests/programs/fast_fail.c', 'PMU=none', 1,
       qr/\Abefore 1\n# FAIL .* STATUS_STACK_BUFFER_OVERRUN 0xc0000409 .*fast_fail.*, code 0x7$/m);
-check('tests/programs/refused.c', "PMU=$_", 0, qr/\A\d+ checks\n# PASS/) for qw(intel-v2 amd-v2);
 check('tests/programs/first.cpp', 'PMU=amd-v2', 0, qr/^# libraries of Wine \S+: msvcrt\.dll$/m,
       qr/^capital small\nwprintf 7\n14 checks\n# PASS/m) if with_wine('first.cpp PMU=amd-v2');
 # From power-on to a program's first line, two seconds at 100 million instructions a second, which

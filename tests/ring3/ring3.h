@@ -56,7 +56,7 @@ void user_block_written(uint64_t mask);
 /* Configures; user_handle: the selector; sleeps until terminated. */
 void user_driver_hold(uint64_t unused);
 void user_driver_set(uint64_t wanted);      /* the status of a configuration */
-void user_driver_wide(uint64_t unused);     /* a source of more than 32 bits is none */
+void user_driver_refused(uint64_t unused);  /* by each reason; configures in between */
 void user_driver_second(uint64_t selector); /* finds this configured, cannot change it, counts */
 
 /* tests/ring3/etw_counts.c: eight threads give way so often, each; user_values: element 0 switches

@@ -32,13 +32,57 @@ void user_driver_hold(uint64_t give_back)
 
 void user_driver_set(uint64_t wanted) { CHECK_STATUS(set_configuration(1), (NTSTATUS)wanted); }
 
-void user_driver_wide(uint64_t unused)
+static const struct {
+    HARDWARE_COUNTER counter;
+    NTSTATUS status;
+} refusals[] = {
+    { { MaxHardwareCounterType, 0, INSTRUCTIONS }, STATUS_INVALID_PARAMETER },
+    { { PMCCounter, 1, INSTRUCTIONS }, STATUS_INVALID_PARAMETER },
+    { { PMCCounter, 0, 1 }, STATUS_NOT_SUPPORTED }, /* ProfileAlignmentFixup */
+};
+
+/* What refuses a configuration, and then a reading by system call of one that counts. */
+void user_driver_refused(uint64_t unused)
 {
+    HARDWARE_COUNTER many[MAX_HW_COUNTERS + 1];
+    PERFORMANCE_DATA data = { .Size = sizeof data, .Version = PERFORMANCE_DATA_VERSION };
+    ULONG count = FILL;
     (void)unused;
+    for (unsigned i = 0; i <= MAX_HW_COUNTERS; i++)
+        many[i] = (HARDWARE_COUNTER){ PMCCounter, 0, INSTRUCTIONS };
+    for (unsigned i = 0; i < ARRAYSIZE(refusals); i++) {
+        HARDWARE_COUNTER counter = refusals[i].counter;
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(&counter, 1), refusals[i].status);
+    }
     for (unsigned bit = 32; bit < 64; bit++) {
         HARDWARE_COUNTER counter = { PMCCounter, 0, INSTRUCTIONS | UINT64_C(1) << bit };
         CHECK_STATUS(KeSetHardwareCounterConfiguration(&counter, 1), STATUS_INVALID_PARAMETER);
     }
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(many, MAX_HW_COUNTERS + 1),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(many, MAX_HW_COUNTERS),
+                 STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 1), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(KERNEL_ADDRESS, 1), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(set_configuration(1), STATUS_SUCCESS);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(many, 0, &count), STATUS_BUFFER_TOO_SMALL);
+    CHECK_EQ(count, 1);
+    HANDLE profile = ring3_enable(0, 1);
+    CHECK_STATUS(set_configuration(1), STATUS_WMI_ALREADY_ENABLED);
+    CHECK_STATUS(set_configuration(0), STATUS_WMI_ALREADY_ENABLED);
+    CHECK_OK(ZwReadThreadProfilingData(profile, 2, &data));
+    uint64_t before = data.HwCounters[0].Value; /* the counter runs on */
+    CHECK_OK(ZwReadThreadProfilingData(profile, 2, &data));
+    CHECK_RANGE(data.HwCounters[0].Value - before, 1, 1000);
+    CHECK_STATUS(ZwReadThreadProfilingData(&count, 2, &data), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(ZwReadThreadProfilingData(profile, 4, &data), STATUS_INVALID_PARAMETER_2);
+    CHECK_STATUS(ZwReadThreadProfilingData(profile, 2, NULL), STATUS_ACCESS_VIOLATION);
+    data.Version++;
+    CHECK_STATUS(ZwReadThreadProfilingData(profile, 2, &data), STATUS_INVALID_PARAMETER_3);
+    ring3_disable(profile);
+    data.Version--;
+    CHECK_STATUS(ZwReadThreadProfilingData(profile, 2, &data), STATUS_PROFILING_NOT_STARTED);
+    CHECK_STATUS(set_configuration(0), STATUS_SUCCESS);
 }
 
 void user_driver_second(uint64_t selector)
