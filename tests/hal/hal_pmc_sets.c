@@ -301,6 +301,7 @@ TEST(hal_pmc_sets, given_back,
                      STATUS_INVALID_PARAMETER);
         CHECK_STATUS(HalAllocatePmcCounterSet(cpu, many, MAX_HW_COUNTERS, &refused),
                      STATUS_INSUFFICIENT_RESOURCES);
+        CHECK_STATUS(HalAllocatePmcCounterSet(cpu, many, 1, NULL), STATUS_INVALID_PARAMETER);
         CHECK(!refused);
         PMC_HANDLE set = set_of_instructions(cpu);
         REQUIRE(set != NULL);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* HalAllocateHardwareCounters, and HalAllocatePmcCounterSet at the end: every parameter that
- * they must refuse, the status, and the order of the checks. Afterwards nothing is owned and the
- * handle is NULL.
+/* HalAllocateHardwareCounters: every parameter that it must refuse, the status, and the order of
+ * the checks. Afterwards nothing is owned and the handle is NULL.
  *
  * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md.
  */
@@ -162,88 +161,6 @@ TEST(hal_refusals, order_of_checks,
     REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeEventBuffer), single(ctr));
     REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeEventBuffer), single(ctr), single(64));
     free_and_check(handle);
-}
-
-/* --- Counter sets. --- */
-
-#define SOURCE ProfileTotalIssues
-
-/* How many counters count the source for a set. */
-static uint64_t able(unsigned cpu, KPROFILE_SOURCE source)
-{
-    uint64_t select;
-    return source_counting(pmu_of(cpu), source, &select);
-}
-
-static unsigned counting(unsigned cpu, KPROFILE_SOURCE source)
-{
-    return bit_count(able(cpu, source));
-}
-
-static void not_had(unsigned cpu, KPROFILE_SOURCE *sources, ULONG count, NTSTATUS status)
-{
-    PMC_HANDLE set = NO_HANDLE;
-    unsigned owned = hal_counters_owned();
-    CHECK_STATUS(HalAllocatePmcCounterSet(cpu, sources, count, &set), status);
-    CHECK(set == NULL);
-    CHECK_EQ(hal_counters_owned(), owned);
-}
-
-TEST(hal_pmc_sets, refusals,
-     "a set that cannot be allocated is refused with the status of the reason, and owns nothing "
-     "[ET-55]")
-{
-    KPROFILE_SOURCE sources[MAX_HW_COUNTERS + 1];
-    SKIP_WITHOUT_PMU();
-    if (!counting(0, SOURCE))
-        SKIP("no counter counts instructions");
-    for (unsigned i = 0; i <= MAX_HW_COUNTERS; i++)
-        sources[i] = SOURCE;
-    CHECK_STATUS(HalAllocatePmcCounterSet(0, sources, 1, NULL), STATUS_INVALID_PARAMETER);
-    not_had(0, sources, 0, STATUS_INVALID_PARAMETER);
-    not_had(0, sources, MAX_HW_COUNTERS + 1, STATUS_INVALID_PARAMETER);
-    not_had(cpu_count, sources, 1, STATUS_INVALID_PARAMETER);
-    not_had(0xffffffff, sources, 1, STATUS_INVALID_PARAMETER);
-    const KPROFILE_SOURCE unsupported[] = { ProfileTime, ProfileAlignmentFixup, ProfileMaximum,
-                                            (KPROFILE_SOURCE)0x7fffffff,
-                                            (KPROFILE_SOURCE)0xffffffff };
-    for (unsigned i = 0; i < ARRAY_SIZE(unsupported); i++) {
-        sources[1] = unsupported[i];
-        not_had(0, sources, 2, STATUS_NOT_SUPPORTED);
-    }
-    sources[1] = SOURCE;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        if (counting(cpu, SOURCE) < MAX_HW_COUNTERS)
-            not_had(cpu, sources, counting(cpu, SOURCE) + 1, STATUS_INSUFFICIENT_RESOURCES);
-}
-
-TEST(hal_pmc_sets, busy,
-     "counters that others own are reported busy until they are freed; other processors do not "
-     "matter [ET-55 ET-56]")
-{
-    KPROFILE_SOURCE sources[MAX_HW_COUNTERS];
-    HANDLE everything;
-    SKIP_WITHOUT_PMU();
-    if (!counting(0, SOURCE))
-        SKIP("no counter counts instructions");
-    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_SUCCESS);
-    sources[0] = SOURCE;
-    not_had(0, sources, 1, STATUS_DEVICE_BUSY);
-    free_and_check(everything);
-    unsigned counters = counting(0, SOURCE);
-    for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
-        sources[i] = SOURCE;
-    PMC_HANDLE all = NULL, other = NULL;
-    REQUIRE_STATUS(HalAllocatePmcCounterSet(0, sources, counters, &all), STATUS_SUCCESS);
-    not_had(0, sources, 1, STATUS_DEVICE_BUSY);
-    CHECK(is_owned_by(bit_lowest(able(0, SOURCE)), 0, "counter set"));
-    if (cpu_count > 1) {
-        REQUIRE_OK(HalAllocatePmcCounterSet(1, sources, counting(1, SOURCE), &other));
-        HalFreePmcCounterSet(other);
-    }
-    HalFreePmcCounterSet(all);
-    REQUIRE_STATUS(HalAllocatePmcCounterSet(0, sources, counters, &other), STATUS_SUCCESS);
-    HalFreePmcCounterSet(other);
 }
 
 TEST(hal_refusals, before_1903,

@@ -121,22 +121,30 @@ static NTSTATUS driver_allocate_absent(void)
 
 static PMC_HANDLE set;
 
-static NTSTATUS allocate_set_of(KPROFILE_SOURCE source, ULONG count)
+static NTSTATUS allocate_set_on(ULONG cpu, KPROFILE_SOURCE source, ULONG count)
 {
     KPROFILE_SOURCE sources[MAX_HW_COUNTERS];
-    PMC_HANDLE made = NULL;
-    for (ULONG i = 0; i < count; i++)
-        sources[i] = source;
-    NTSTATUS status = HalAllocatePmcCounterSet(0, sources, count, &made);
+    PMC_HANDLE made = REFUSE_MARK;
+    for (ULONG i = 0; i < ARRAY_SIZE(sources); i++)
+        sources[i] = i + 1 < count ? SOURCE : source;
+    NTSTATUS status = HalAllocatePmcCounterSet(cpu, sources, count, &made);
     CHECK_EQ(made != NULL, NT_SUCCESS(status));
     if (made)
         set = made;
     return status;
 }
 
+static NTSTATUS allocate_set_of(KPROFILE_SOURCE source, ULONG count)
+{
+    return allocate_set_on(0, source, count);
+}
+
 static NTSTATUS allocate_set(void) { return allocate_set_of(SOURCE, 1); }
 static void free_set(void) { HalFreePmcCounterSet(set); }
-static NTSTATUS set_of_time(void) { return allocate_set_of(ProfileTime, 1); }
+static NTSTATUS set_of_time(void) { return allocate_set_of(ProfileTime, 2); }
+static NTSTATUS set_beyond(void) { return allocate_set_of((KPROFILE_SOURCE)0xffffffff, 2); }
+static NTSTATUS set_of_nothing(void) { return allocate_set_of(SOURCE, 0); }
+static NTSTATUS set_nowhere(void) { return allocate_set_on(cpu_count, SOURCE, 1); }
 
 static ULONG most_for_sets(void)
 {
@@ -183,7 +191,11 @@ static const struct refusal_row counters[] = {
       .others = { { driver_allocate_taken, STATUS_INSUFFICIENT_RESOURCES },
                   { driver_allocate_absent, STATUS_INVALID_PARAMETER } } },
     { "HalAllocatePmcCounterSet", allocate_set, free_set, FULL, FIRST,
-      .others = { { set_of_time, STATUS_NOT_SUPPORTED }, { set_of_busy, STATUS_DEVICE_BUSY } } },
+      .others = { { set_of_time, STATUS_NOT_SUPPORTED },
+                  { set_beyond, STATUS_NOT_SUPPORTED },
+                  { set_of_nothing, STATUS_INVALID_PARAMETER },
+                  { set_nowhere, STATUS_INVALID_PARAMETER },
+                  { set_of_busy, STATUS_DEVICE_BUSY } } },
     { "hal_count_sources", count_one, free_made, FULL, .clears = true, FIRST,
       .others = { { count_time, STATUS_NOT_SUPPORTED },
                   { count_busy, STATUS_INSUFFICIENT_RESOURCES } } },
@@ -195,7 +207,7 @@ static const struct refusal_row counters[] = {
 
 TEST(hal_refused, counters,
      "counters, sets and sources that are refused leave the first owner's counter and handler "
-     "[HC-50 HC-51]")
+     "[HC-50 HC-51 ET-55]")
 {
     SKIP_WITHOUT_SOURCE();
     if (bit_count(common_counters()) < 2)

@@ -11,7 +11,7 @@ struct refused_call {
     NTSTATUS status;
 };
 
-#define REFUSED_OTHERS 4
+#define REFUSED_OTHERS 5
 #define REFUSE_MARK ((HANDLE)0x1234567)
 
 struct refusal_row {
