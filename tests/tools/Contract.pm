@@ -12,19 +12,24 @@ sub glob_regex
 }
 
 # In the file's order: { id, not (no test proves it), text (tests, ids or why not), globs,
-# sentence }; undef: no file.
+# sentence }; undef: no file. A row may have several ids, each with a sentence; one sentence too many
+# and the last id has none.
 sub entries
 {
     my ($file) = @_;
-    my @entries;
+    my (@entries, @waiting);
     local $_;
     open my $in, '<', $file or return undef;
     while (<$in>) {
-        if (/^- ([A-Z]+-\S+): (not: )?(.*)/) {
-            my @globs = $2 ? () : map { glob_regex($_) } split ' ', $3;
-            push @entries, { id => $1, not => !!$2, text => $3, globs => \@globs, sentence => '' };
+        if (/^- ((?:[A-Z]+-\S+ )*[A-Z]+-\S+): (not: )?(.*)/) {
+            my ($ids, $not, $text) = ($1, !!$2, $3);
+            my @globs = $not ? () : map { glob_regex($_) } split ' ', $text;
+            @waiting = map { { id => $_, not => $not, text => $text, globs => \@globs,
+                               sentence => '' } } split ' ', $ids;
+            push @entries, @waiting;
         } elsif (@entries && /^  (\S.*)/) {
-            $entries[-1]{sentence} .= ($entries[-1]{sentence} && ' ') . $1;
+            my $of = shift @waiting;
+            ($of // $entries[-1])->{sentence} = $of ? $1 : '';
         }
     }
     return \@entries;

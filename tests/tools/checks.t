@@ -39,6 +39,8 @@ sub mutants { file('tests/mutants/all', "# $spdx\n(\n" . join('', @_) . ")\n") }
 sub contract { return file('tests/contract.md', "# The contract\n\n" . join '', @_) }
 my @list = ((map { "a.one - first [$_]" } @ids), 'a.two - second', 'b.three - third');
 my @contract = map { "- $_: a.one\n  It holds.\n" } @ids;
+$contract[0] =~ s/:/ $ids[1]:/;
+$contract[1] = "  The second, too.\n";
 my @mutants = map { "    ['no call', '$_', '', 'boot.c', 'hal_begin();', '']," } @ids;
 my $makefile = "# $spdx\n" . <<'END' =~ s/^ {8}/\t/mgr;
 BUILD := build
@@ -170,7 +172,8 @@ c_file('hal/many.c', "int a;\n" x 9000);
 c_file('kernel/driver/layouts.h', "SIZE(KDPC, 65)\n");
 c_file("tests/hal/$_.c", "static void find(void)\n{\n}\n") for qw(one two three);
 list(@list, 'b.four - fourth [PO-75]');
-contract("- VP-91: a.none\n  It holds.\n", grep { !/VP-90/ } @contract);
+contract("- VP-91 VP-92: a.none\n  It holds.\n- VP-93: as VP-91\n  It holds.\n  And more.\n",
+         grep { !/VP-90/ } @contract);
 mutants("['gone', 'TP-11', '', 'boot.c', 'hal_end();', ''],\n", grep { !/'TP-10'/ } @mutants);
 system "make -C $dir >/dev/null";
 my %says = (
@@ -201,8 +204,9 @@ my %says = (
     fences => [qr/after .*j/],
     size => [qr/^#   1\d{6} bytes$/m],
     contract => [qr/VP-90 has no line/, qr/VP-91: no test a\.none names it/,
+                 map({ qr/VP-$_: no sentence/ } 92, 93),
                  qr/PO-75 is named by a test and has no line/],
-    mutants => [qr/gone: its text stands 0 times/, qr/no mutant breaks TP-10 VP-91$/m],
+    mutants => [qr/gone: its text stands 0 times/, qr/no mutant breaks TP-10 VP-91 VP-92$/m],
 );
 for my $check (@checks) {
     ($status, $all) = said($check);
