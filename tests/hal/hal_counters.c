@@ -29,8 +29,8 @@ TEST(hal_counters, exclusive,
 }
 
 TEST(hal_counters, free_refused,
-     "a free of what is no handle, was freed, or differs from one in a bit is refused without access "
-     "to memory; a handle does not come again [HC-05 HC-06 HC-07]")
+     "a free of what is no handle, was freed, or differs from one in a bit is refused without "
+     "access to memory; a handle does not come again [HC-05 HC-06 HC-07]")
 {
     static const uint64_t values[] = { 0x0000000000000000, 0x0000000000000001, 0x0000000000000004,
                                        0x0000000000000400, 0x0000000000000404, 0x0000000000001000,

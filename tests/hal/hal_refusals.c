@@ -49,7 +49,7 @@ static void affinity_refused(GROUP_AFFINITY *affinity, ULONG count)
 TEST(hal_refusals, affinity_values,
      "an affinity without a count or a count without one, groups that do not exist, empty masks, "
      "inactive processors and reserved fields are refused [HC-09 HC-10 HC-11 HC-12 HC-13 HC-14 "
-     "HC-15]")
+     "HC-15 PO-17 PO-19 PO-20]")
 {
     affinity_refused(NULL, 1);
     affinity_refused(&(GROUP_AFFINITY){ .Mask = 1 }, 0);

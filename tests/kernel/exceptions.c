@@ -14,7 +14,7 @@ struct row {
     uint64_t address;
 };
 
-#define ROW(name, code, status, address) { KIND_##name, #name, status, address },
+#define ROW(name, code, ...) { KIND_##name, #name, __VA_ARGS__ },
 #define ROWS(list)                                                                                 \
     (const struct row[])                                                                           \
     {                                                                                              \

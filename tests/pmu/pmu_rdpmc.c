@@ -210,23 +210,6 @@ TEST(pmu_rdpmc_ring3, bad_indices,
     counting_stop();
 }
 
-/* One after the other on one CPU: allowed, not, allowed: PCE follows the thread. */
-TEST(pmu_rdpmc_ring3, pce_follows,
-     "CR4.PCE belongs to the thread that may read, switch after switch [VP-46]")
-{
-    uint64_t value;
-    unsigned ctr;
-    SKIP_WITHOUT_RDPMC();
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        for (unsigned i = 0; i < 3; i++) {
-            CHECK_OK(in_ring3(user_rdpmc_allowed, pmu_rdpmc_index(ctr), cpu, &value));
-            CHECK_STATUS(in_ring3(user_rdpmc_plain, pmu_rdpmc_index(ctr), cpu, &value),
-                         STATUS_PRIVILEGED_INSTRUCTION);
-        }
-    counting_stop();
-}
-
 static void refused_in_ring3(uint32_t msr, unsigned cpu)
 {
     uint64_t value;
@@ -266,6 +249,7 @@ TEST(pmu_rdpmc_ring3, msrs,
     CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
 }
 
+/* One after the other on each CPU: allowed, not, allowed: PCE follows the thread. */
 TEST_EACH(pmu_rdpmc_ring3, each_counter,
           "ring 3 reads it with CR4.PCE set, #GP with it clear [VP-46]")
 {

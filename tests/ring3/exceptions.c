@@ -6,7 +6,7 @@
 uint64_t user_exception_count; /* how often an instruction that must fault did not; data, not to be
                                   executed */
 
-#define FUNCTION(name, code, status, address)                                                      \
+#define FUNCTION(name, code, ...)                                                                  \
     static void exception_##name(void)                                                             \
     {                                                                                              \
         asm volatile(code : : : "rax", "rcx", "rdx", "rsi", "rdi", "memory", "cc");                \
@@ -16,7 +16,7 @@ EXCEPTIONS(FUNCTION)
 EMULATED(FUNCTION)
 CACHES(FUNCTION)
 
-#define ROW(name, code, status, address) exception_##name,
+#define ROW(name, code, ...) exception_##name,
 static void (*const functions[])(void) = { EXCEPTIONS(ROW) NULL, EMULATED(ROW) CACHES(ROW) };
 
 void user_exception(uint64_t kind) { functions[kind](); }

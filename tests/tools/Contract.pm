@@ -12,8 +12,8 @@ sub glob_regex
 }
 
 # In the file's order: { id, not (no test proves it), text (tests, ids or why not), globs,
-# sentence }; undef: no file. A row may have several ids, each with a sentence; one sentence too many
-# and the last id has none.
+# sentence }; undef: no file. A row may have several ids, each with a sentence; one sentence too
+# many and the last id has none.
 sub entries
 {
     my ($file) = @_;
