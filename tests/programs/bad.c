@@ -77,13 +77,38 @@ static void bad_overrun(void)
         free((void *)blocks[i]);
 }
 
+static DWORD WINAPI write_to(LPVOID address)
+{
+    *(volatile int *)address = 1;
+    return 0;
+}
+
+static void bad_thread(void)
+{
+    fprintf(stderr, "before\n");
+    CreateThread(NULL, 0, write_to, (LPVOID)0x123, 0, NULL);
+    Sleep(1000);
+}
+
+static LONG CALLBACK go_well(EXCEPTION_POINTERS *pointers) { ExitProcess(0); }
+
+/* A program's own check fails: INT 29h ends it, and no handler is asked. */
+static void bad_check(void)
+{
+    AddVectoredExceptionHandler(1, go_well);
+    SetUnhandledExceptionFilter(go_well);
+    fprintf(stderr, "before %d\n", IsProcessorFeaturePresent(PF_FASTFAIL_AVAILABLE));
+    __asm__ volatile("int $0x29" : : "c"(7)); /* FAST_FAIL_FATAL_APP_EXIT */
+}
+
 static const struct {
     const char *name;
     void (*act)(void);
 } ways[] = {
-    { "null", bad_null }, { "stack", bad_stack },       { "frame", bad_frame },
-    { "loop", bad_loop }, { "deadlock", bad_deadlock }, { "request", bad_request },
-    { "free", bad_free }, { "overrun", bad_overrun },
+    { "null", bad_null },   { "stack", bad_stack },       { "frame", bad_frame },
+    { "loop", bad_loop },   { "deadlock", bad_deadlock }, { "request", bad_request },
+    { "free", bad_free },   { "overrun", bad_overrun },   { "thread", bad_thread },
+    { "check", bad_check },
 };
 
 int main(int argc, char **argv)

@@ -9,7 +9,6 @@
 #include <cwchar>
 #include <intrin.h>
 #include <winternl.h>
-#include "kernel.h"
 
 enum State { Ready, Running, Waiting };
 enum KPROFILE_SOURCE { ProfileTime, ProfileTotalIssues = 2 };
@@ -66,8 +65,20 @@ static void traces()
     CHECK(!record.BufferContext.ProcessorNumber && !q.p.Wnode.Linkage);
 }
 
+// ntddk.h's, which a program cannot include together with windows.h.
+struct HARDWARE_COUNTER {
+    HARDWARE_COUNTER_TYPE Type;
+    ULONG Reserved;
+    ULONG64 Index;
+};
+
 static void counters()
 {
+    HMODULE kernel = LoadLibraryA("ntoskrnl.exe");
+    auto set_counters = reinterpret_cast<NTSTATUS(NTAPI *)(HARDWARE_COUNTER *, ULONG)>(
+        GetProcAddress(kernel, "KeSetHardwareCounterConfiguration"));
+    auto query_counters = reinterpret_cast<NTSTATUS(NTAPI *)(HARDWARE_COUNTER *, ULONG, ULONG *)>(
+        GetProcAddress(kernel, "KeQueryHardwareCounterConfiguration"));
     HARDWARE_COUNTER two[] = { { PMCCounter, 0, ProfileTotalIssues }, { PMCCounter, 0, 6 } },
                      got[2];
     ULONG count = 0;

@@ -65,6 +65,9 @@ my %badly = (
     frame    => [1, qr/^# FAIL .* STATUS_STACK_OVERFLOW .* \(bad\.exe!large_frame\+/m],
     free     => [1, qr/^# heap: .*\n# FAIL .* STATUS_HEAP_CORRUPTION .*\(bad\.exe!bad_free\+/m],
     overrun  => [1, qr/^# heap: .*\n# FAIL .* STATUS_HEAP_CORRUPTION .*\(bad\.exe!bad_overrun\+/m],
+    thread   => [1, qr/\Abefore\n# FAIL .* STATUS_ACCESS_VIOLATION 0xc0000005 .*, address 0x123\n/],
+    check    => [1, qr/\Abefore 1\n# FAIL .* STATUS_STACK_BUFFER_OVERRUN 0xc0000409 (?x:
+                  ).*bad_check.*, code 0x7$/m],
     loop     => [124, qr/^# thread \d+ \(program\) is ready to run, at bad\.exe!bad_loop\+0x/m],
     deadlock => [124, qr/^# thread (\d+) .* waits for a mutant that thread (\d+) owns, .*\n(?x:
                   )# thread \2 .* waits for a mutant that thread \1 owns, .* bad\.exe!take_both/m],
@@ -150,12 +153,6 @@ for my $program (grep { wanted("$_.c") } 'format', 'text') {
     is($output, $want, 'prints what the host prints');
 }
 
-check('tests/programs/fault.c', 'PMU=none', 1,
-      qr/\Abefore\n# FAIL .* STATUS_ACCESS_VIOLATION 0xc0000005 .*, address 0x123\n/);
-check('tests/programs/fault.c', 'PMU=none PROGRAM_ARGS=call', 1,
-      qr/\A# FAIL .*_ACCESS_VIOLATION .*!main\+\w+\), address 0x0$/m);
-check('tests/programs/fast_fail.c', 'PMU=none', 1,
-      qr/\Abefore 1\n# FAIL .* STATUS_STACK_BUFFER_OVERRUN 0xc0000409 .*fast_fail.*, code 0x7$/m);
 check('tests/programs/first.cpp', 'PMU=amd-v2', 0, qr/^# libraries of Wine \S+: msvcrt\.dll$/m,
       qr/^capital small\nwprintf 7\n14 checks\n# PASS/m) if with_wine('first.cpp PMU=amd-v2');
 # From power-on to a program's first line, two seconds at 100 million instructions a second, which
