@@ -10,24 +10,6 @@
 
 static void no_handler(ULONGLONG bits, HANDLE handle) { (void)bits, (void)handle; }
 
-TEST(hal_counters, exclusive,
-     "NULL, 0, NULL allocates the whole PMU until it is freed [HC-01 HC-02 HC-03 HC-04]")
-{
-    SKIP_WITHOUT_PMU();
-    HANDLE first = NULL, second = NO_HANDLE;
-    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &first), STATUS_SUCCESS);
-    CHECK(first != NULL);
-    CHECK_EQ(hal_counters_owned(), 1);
-    CHECK_EQ(hal_counters_available(EVERYWHERE), 0);
-    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &second),
-                 STATUS_INSUFFICIENT_RESOURCES);
-    CHECK(second == NULL);
-    free_and_check(first);
-    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &second), STATUS_SUCCESS);
-    free_and_check(second);
-    CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters());
-}
-
 TEST(hal_counters, free_refused,
      "a free of what is no handle, was freed, or differs from one in a bit is refused without "
      "access to memory; a handle does not come again [HC-05 HC-06 HC-07]")

@@ -75,8 +75,8 @@ static void random_step(struct held *held, unsigned n, uint64_t *state)
 
 TEST(hal_counters, random,
      "500 random requests, for counters alone, ranges and everything, and frees: each owner has on "
-     "its processors what it asked for, alone, and a refusal takes nothing [HC-16 HC-17 HC-18 "
-     "HC-19 HC-20 HC-21 HC-22 HC-23 HC-24]")
+     "its processors what it asked for, alone, and a refusal takes nothing [HC-01 HC-02 HC-03 "
+     "HC-04 HC-16 HC-17 HC-18 HC-19 HC-20 HC-21 HC-22 HC-23 HC-24]")
 {
     SKIP_WITHOUT_PMU();
     struct held held[6] = { { .handle = NULL } };
