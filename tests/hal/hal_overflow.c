@@ -354,15 +354,6 @@ TEST(hal_overflow, free_spares_others, "a free leaves the counters of other owne
     check_registers_zero();
 }
 
-TEST(hal_overflow, proof, "the start-up test of the interrupt passes on each processor")
-{
-    SKIP_WITHOUT_INSTRUCTIONS();
-    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
-        CHECK(hal_pmi_prove());
-    }
-    CHECK_EQ(hal_counters_owned(), 0);
-}
-
 /* A driver's own handler of the interrupt. */
 static struct {
     uint32_t calls; /* atomic */

@@ -82,10 +82,11 @@ static void check_written(DWORD flags, DWORD64 mask)
     ring3_disable(profile);
 }
 
-TEST_USER(tp_read, written,
-          "cycles and retries are always written, switches and reasons by DISPATCHING, elements "
-          "that the mask selects by HARDWARE_COUNTERS: 0 without a counter [TP-43 TP-58 TP-59 "
-          "TP-60 TP-71 TP-74 TP-75 TP-77 TP-78]")
+TEST_USER(
+    tp_read, written,
+    "cycles and retries are always written, switches and reasons by DISPATCHING, elements "
+    "that the mask selects by HARDWARE_COUNTERS: 0 without a counter [TP-43 TP-44 TP-58 TP-59 "
+    "TP-60 TP-71 TP-74 TP-75 TP-77 TP-78]")
 {
     static const DWORD64 masks[] = { 0, 1, 5, 0x8000, 0xaaaa, 0xffff };
     for (unsigned m = 0; m < ARRAY_SIZE(masks); m++)
