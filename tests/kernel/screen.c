@@ -2,9 +2,7 @@
 /* How the console's framebuffer is mapped, and that who draws can be interrupted. */
 #include "kernel/console/screen.h"
 #include "hal/machine/clock.h"
-#include "hal/machine/smp.h"
 #include "kernel/base/cpu.h"
-#include "kernel/base/msr.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
@@ -26,17 +24,7 @@ static uint64_t entry_of(uint64_t physical)
     return entry;
 }
 
-static uint32_t other_pats; /* atomic: CPUs with another one */
-
-static void compare_pat(void *unused)
-{
-    (void)unused;
-    if (rdmsr(MSR_PAT) != PAT_OURS)
-        __atomic_fetch_add(&other_pats, 1, __ATOMIC_RELAXED);
-}
-
-TEST(screen, combines,
-     "a framebuffer is write-combining, by the same PAT on all CPUs, and nothing beside it is")
+TEST(screen, combines, "a framebuffer is write-combining, and nothing beside it is")
 {
     const struct screen *s = &boot_info.screen;
     bool pixels = s->kind == SCREEN_PIXELS;
@@ -45,11 +33,6 @@ TEST(screen, combines,
                                 ~(uint64_t)(PAGE_SIZE - 1)
                           : 0,
              kind = cpu_features.pat ? PTE_COMBINED : PTE_UNCACHED;
-    if (cpu_features.pat) {
-        other_pats = 0;
-        smp_call(SMP_ALL, compare_pat, NULL);
-        CHECK_EQ(other_pats, 0);
-    }
     for (uint64_t p = start; p < end; p += PAGE_SIZE)
         if (!CHECK_EQ(entry_of(p) & PTE_UNCACHED, kind))
             break;

@@ -31,12 +31,6 @@ TEST(traps, fixup,
     }
 }
 
-TEST(traps, breakpoints, "no CPU has a breakpoint, whatever firmware has left")
-{
-    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++)
-        CHECK_EQ(read_dr7(), 0x400);
-}
-
 static void check_symbol(uint64_t address, const char *name, uint32_t offset)
 {
     uint32_t at = 1;
@@ -121,18 +115,6 @@ TEST(vm, write_xor_execute,
     }
     CHECK_EQ(wrong, 0);
     CHECK_EQ(executable, (uint64_t)(text_end - text_start) / PAGE_SIZE);
-}
-
-TEST(vm, protections_on,
-     "write protection, NX, SMEP and SMAP are on where the CPU has them, on every CPU")
-{
-    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
-        CHECK(read_cr0() & CR0_WP);
-        CHECK(!cpu_features.nx || (rdmsr(MSR_EFER) & EFER_NXE));
-        CHECK(!cpu_features.smep || (read_cr4() & CR4_SMEP));
-        CHECK(!cpu_features.smap || (read_cr4() & CR4_SMAP));
-        CHECK(!(read_cr4() & CR4_PCE));
-    }
 }
 
 /* Of each large page from 3 GB on that is all memory by the loader's map. */
