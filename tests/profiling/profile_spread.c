@@ -58,7 +58,6 @@ TEST(profile_spread, counter_taken,
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
     hal_source_set_interval(SOURCE, before);
     CHECK_STATUS(HalFreeHardwareCounters(taken), STATUS_SUCCESS);
-    CHECK_EQ(hal_counters_owned(), 0);
 }
 
 /* Until some samples more have come, the timer here never has more left than its interval. A host
