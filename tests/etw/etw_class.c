@@ -295,7 +295,6 @@ TEST(etw_class, add_source,
                      STATUS_NOT_SUPPORTED);
     }
     check_unit_mask();
-    test_run_anywhere();
 }
 
 TEST(etw_class, add_refusals,

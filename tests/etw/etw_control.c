@@ -341,5 +341,4 @@ TEST(etw_control, in_turn,
     session_stop(&s);
     session_close(&s);
     phys_free(bytes, SESSION_PAGES);
-    test_run_anywhere();
 }

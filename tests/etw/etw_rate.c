@@ -289,7 +289,6 @@ TEST(etw_rate, just_fits, "a reader with space for exactly two buffers gets both
     session_stop(&s); /* some were lost */
     session_close(&s);
     phys_free(bytes, SESSION_PAGES);
-    test_run_anywhere();
 }
 
 TEST(etw_rate, cost,
@@ -333,5 +332,4 @@ TEST(etw_rate, cost,
     CHECK_RANGE(swap_cost[1], swap_cost[0] + 4 * counters, RECORD_MAX);
     CHECK_EQ(session_stop(&s), 0);
     session_close(&s);
-    test_run_anywhere();
 }

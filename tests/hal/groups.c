@@ -73,7 +73,6 @@ TEST(groups, threads, "a thread moves between groups, and is reached there by an
         smp_call(cpu_set_one(stops[(i + 2) % ARRAY_SIZE(stops)]), note_number, &found);
         CHECK_EQ(found, stops[(i + 2) % ARRAY_SIZE(stops)]);
     }
-    test_run_anywhere();
 }
 
 TEST(groups, allocation, "an allocation over two groups takes its counters there and nowhere else")
@@ -122,7 +121,6 @@ TEST(groups, profile, "a profile of two groups samples the CPUs that each of the
     CHECK_STATUS(NtCreateProfileEx(&profile, NULL, (PVOID)BASE, 16, 4, &counts, sizeof counts,
                                    ProfileTime, 2, groups),
                  STATUS_INVALID_PARAMETER);
-    test_run_anywhere();
 }
 
 TEST(groups, profile_of_caller,
@@ -143,7 +141,6 @@ TEST(groups, profile_of_caller,
     check_sample(last, &counts, true);
     check_sample(63, &counts, false);
     CHECK_STATUS(NtClose(all), STATUS_SUCCESS);
-    test_run_anywhere();
 }
 
 TEST(groups, session, "a session with counters has buffers and counters on the CPUs of all groups")

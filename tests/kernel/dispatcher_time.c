@@ -47,7 +47,6 @@ TEST(dispatcher_time, timeouts,
     struct lasting begun = lasting_begin();
     CHECK_STATUS(KeDelayExecutionThread(KernelMode, FALSE, &interval), STATUS_SUCCESS);
     lasting_check(begun, 2 * sched_tick_ns());
-    test_run_anywhere();
 }
 
 /* --- IRQL. --- */
@@ -103,7 +102,6 @@ TEST(dispatcher_time, idle_cpus_look,
         CHECK_EQ(gone, 1);
         team_end(other);
     }
-    test_run_anywhere();
 }
 
 /* --- Collisions. --- */

@@ -38,7 +38,6 @@ TEST(entry, interrupts, "DF and AC that ring 3 set are clear in an interrupt fro
         }
         user_finish(process, thread);
     }
-    test_run_anywhere();
 }
 
 TEST(entry, syscalls, "SYSCALL clears TF, IF, DF, IOPL, NT and AC, on every CPU")

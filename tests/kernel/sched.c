@@ -107,7 +107,6 @@ TEST(sched, preempts, "threads that do not yield share a CPU, those of high prio
     share_cpu(20);
     sched_set_priority(thread_current(), THREAD_PRIORITY);
     share_cpu(THREAD_PRIORITY);
-    test_run_anywhere();
 }
 
 /* --- A thread that is ended while one interrupt follows the other. --- */
@@ -206,5 +205,4 @@ TEST(sched, idles_cheaply,
     sched_wait(NULL, start + 20 * sched_tick_ns(), DelayExecution);
     uint64_t exits = cpuid(vpmu_leaf(1), 1).eax - before, ms = (clock_ns() - start) / 1000000;
     CHECK_BECAUSE(exits, 1, 200 * ms, "this CPUID exits; 4000 looks take 20 us");
-    test_run_anywhere();
 }

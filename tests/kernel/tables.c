@@ -71,7 +71,6 @@ TEST(vm, flushes_its_users,
     CHECK_EQ(calls_of_flush(pml4), 0);
     phys_free(page, 1);
     vm_destroy(pml4);
-    test_run_anywhere();
 }
 
 #define CHANGES 200u
@@ -136,5 +135,4 @@ TEST(vm, no_flush_is_lost,
     CHECK(looks > count);
     phys_free(pages[(CHANGES + 1) % 2], 1);
     vm_destroy(pml4); /* with the other page */
-    test_run_anywhere();
 }

@@ -222,5 +222,4 @@ TEST(traps, stray_fast_fail,
         CHECK_EQ(trap_counts[EXC_FAST_FAIL], before + 1);
         CHECK(!apic_is_in_service(INT_FAST_FAIL));
     }
-    test_run_anywhere();
 }

@@ -177,7 +177,6 @@ TEST(lbr_stack, narrow,
         test_run_on(cpu);
         lbr_run_ring3(user_narrow, lbr_narrow_rows, 0);
     }
-    test_run_anywhere();
 }
 
 /* In a call stack a call to the next instruction may be an entry. */

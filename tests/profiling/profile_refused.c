@@ -185,7 +185,6 @@ TEST(profile_refused, stop,
         CHECK(step_through(&window, start_and_stop, NULL) > 10);
     step_partner_end(partner);
     CHECK_OK(NtClose(second));
-    test_run_anywhere();
 }
 
 /* --- Thread profiling. --- */

@@ -119,7 +119,6 @@ TEST(tp_cost, accumulate,
         cost_end();
         counting_stop();
     }
-    test_run_anywhere();
 }
 
 TEST(tp_cost, read,

@@ -164,5 +164,4 @@ TEST(tp_counts, interrupts_not_in_cycles,
         CHECK_RANGE(cycles, (elapsed - taken) / 4, elapsed - taken);
     }
     user_finish(r.process, r.thread);
-    test_run_anywhere();
 }

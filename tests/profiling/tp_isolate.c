@@ -158,7 +158,6 @@ TEST(tp_isolate, switch_cost,
         check_costs(n);
         counting_stop();
     }
-    test_run_anywhere();
 }
 
 /* --- Two threads are the first that are profiled. --- */

@@ -140,7 +140,6 @@ TEST(tp_threads, one_configuration, "threads on every CPU use the same configura
         }
         CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
     }
-    test_run_anywhere();
 }
 
 /* --- Permission for RDPMC (CR4.PCE). It depends on the thread and not on counters, so these
