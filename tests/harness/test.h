@@ -126,8 +126,8 @@ bool test_has_pmu(void);
 bool test_skip_without_pmu(void);
 bool test_skip_without_rdpmc(void);
 bool test_skip_below_cpus(unsigned count);
-/* Moves the calling kernel thread to that CPU, or lets it run anywhere again. A test has a thread of
- * its own and need not come back. */
+/* Moves the calling kernel thread to that CPU, or lets it run anywhere again. A test has a thread
+ * of its own and need not come back. */
 void test_run_on(unsigned cpu);
 void test_run_anywhere(void);
 /* For a loop over the CPUs: runs there; after the last one anywhere, and false. */
