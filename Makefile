@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 # make help says what there is. kernel/user/windows.mk has what ring 3 is made of. Machines are
 # started by tests/tools/run, not by make.
-# As many jobs at once as there are CPUs, unless -j says how many.
+# make's own rules take three quarters of a make that has nothing to do. As many jobs at once as
+# there are CPUs, unless -j says how many.
+MAKEFLAGS += -rR
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
