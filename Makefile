@@ -201,9 +201,10 @@ $(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(filter-out $(BUILD)/%,$(wildcard *
 	    -i$(BUILD)/ -i$(BUILD)/dll/ $(WERROR) -MD $(@:.o=.d) -o $@ $<
 
 # Tests are half of what is compiled, and none promises how long it is; but where a test says what
-# the kernel's inline code costs, it is compiled as the kernel is.
-$(BUILD)/tests/%.o: CFLAGS += -Og
-$(BUILD)/dll/tests/%: LEVEL := -Og
+# the kernel's inline code costs, it is compiled as the kernel is. gdb knows their lines.
+QUICKLY := -Og $(if $(LOCALS)$(findstring -g0,$(TEXT_FLAGS)),,-g1)
+$(BUILD)/tests/%.o: CFLAGS += $(QUICKLY)
+$(BUILD)/dll/tests/%: LEVEL := $(QUICKLY)
 COSTS := harness/cost cost/cost_operations hal/hal_pmc_sets profiling/tp_cost etw/etw_rate
 $(COSTS:%=$(BUILD)/tests/%.o): CFLAGS += -O2
 $(BUILD)/dll/tests/ring3/cost.o $(BUILD)/dll/tests/ring3/tp_cost.o: LEVEL := -O2

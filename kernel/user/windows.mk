@@ -5,9 +5,9 @@
 # fifths of the time of a build. kernel/user/include stands before gcc's own.
 WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -DNOSERVICE -DNOMCX -DNOIME \
           -D_INC_VIRTDISK -D_WINNETWK_ -Ikernel/user/include -I. \
-          -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -g -fno-builtin -fno-stack-protector \
+          -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -fno-builtin -fno-stack-protector \
           $(OF_GCC) -fno-ident -ffile-prefix-map=$(CURDIR)=. -Wall -Wextra $(WERROR) -Wshadow
-COMPILE = $(WIN_CC) $(or $(LEVEL),-O2) $(WIN_DEFINES) $(WIN_FLAGS)
+COMPILE = $(WIN_CC) -g $(or $(LEVEL),-O2) $(WIN_DEFINES) $(WIN_FLAGS)
 DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe \
           hal.dll handlers.sys)
 
