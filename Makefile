@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make help says what there is. kernel/user/windows.mk has what ring 3 is made of. Machines are
 # started by tests/tools/run, not by make.
-# make's own rules take three quarters of a make that has nothing to do. As many jobs at once as
+# None of make's own rules, which take longest where nothing is to do. As many jobs at once as
 # there are CPUs, unless -j says how many.
 MAKEFLAGS += -rR
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
@@ -33,8 +33,8 @@ TRAP_UB := -fsanitize=undefined -fsanitize-undefined-trap-on-error
 # Locals begin with a pattern, and what is between their fields.
 FILL := -ftrivial-auto-var-init=pattern
 # Only gcc turns loops into calls of memset and copies into REP, slow where those are counted, and
-# only gcc knows how to be told not to. Where each local is in optimized code, which gdb can ask,
-# takes a sixth of a build: LOCALS=1, in a BUILD= of its own, is for that.
+# only gcc knows how to be told not to. What gdb can ask of locals takes a fifth of a build: only
+# with LOCALS=1, in a BUILD= of its own.
 OF_GCC := -fno-tree-loop-distribute-patterns -mstringop-strategy=loop \
           $(if $(LOCALS),,-fno-var-tracking)
 KNOWN  := $(shell $(CC) -Werror $(OF_GCC) -E -x c /dev/null >/dev/null 2>&1 && echo '$(OF_GCC)')

@@ -6,9 +6,8 @@
 # prove tests/machines/boot.t :: UEFI
 #
 # The machines count instructions (-icount): however busy the host, their time is their own. 4 ns
-# for each are enough to wait for firmware, and few enough for the kernel's time limits. UEFI waits
-# longer: there it is 32 ns, and one group of tests. What all tests find without a PMU, the
-# matrix sees; here they run once.
+# for each are enough to wait for firmware, and few enough for the kernel's time limits; UEFI waits
+# longer: 32 ns, and one group of tests.
 use strict;
 use warnings FATAL => 'all';
 no warnings qw(qw portable);    # QEMU's options have commas, addresses 64 bits

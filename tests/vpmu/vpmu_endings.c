@@ -133,8 +133,7 @@ static void each_ending(enum pmu_event event)
 {
     for (const struct ending *e = endings; e < endings + ARRAY_SIZE(endings); e++) {
         uint64_t all = compare_modes(event, 0, e);
-        /* Of three events each instruction is the one of some. */
-        uint64_t first = 1 + (event + (uint64_t)(e - endings)) % 3;
+        uint64_t first = 1 + (event + (uint64_t)(e - endings)) % 3; /* each, by some event */
         for (uint64_t n = test_long() ? first : all / 2; n < all; n += test_long() ? 3 : all)
             compare_modes(event, n, e);
     }
