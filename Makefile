@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 # make help says what there is. kernel/user/windows.mk has what ring 3 is made of. Machines are
 # started by tests/tools/run, not by make.
-# As many jobs at once as there are CPUs, unless -j says how many.
+# None of make's own rules, which take longest where nothing is to do. As many jobs at once as
+# there are CPUs, unless -j says how many.
+MAKEFLAGS += -rR
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -22,7 +24,7 @@ $(if $(PROBLEM),$(error $(PROBLEM)))
 
 # One line for each file; V=1 shows the commands.
 Q      := $(if $(V),,@)
-SAY     = $(if $(V),,@printf '%-4s %s\n' $(1) $(@:$(BUILD)/%=%);)
+SAY     = $(if $(V),,$(info $(1) $(@:$(BUILD)/%=%))@)
 # WERROR=-Werror is of make check: who has a newer compiler builds all the same.
 CC     := $(CROSS)gcc
 TEXT_FLAGS := $(WERROR) -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes \
@@ -31,9 +33,11 @@ TRAP_UB := -fsanitize=undefined -fsanitize-undefined-trap-on-error
 # Locals begin with a pattern, and what is between their fields.
 FILL := -ftrivial-auto-var-init=pattern
 # Only gcc turns loops into calls of memset and copies into REP, slow where those are counted, and
-# only gcc knows how to be told not to.
-NO_LOOP_CALLS := $(shell f="-fno-tree-loop-distribute-patterns -mstringop-strategy=loop"; \
-          $(CC) -Werror $$f -E -x c /dev/null >/dev/null 2>&1 && echo $$f)
+# only gcc knows how to be told not to. What gdb can ask of locals takes a fifth of a build: only
+# with LOCALS=1, in a BUILD= of its own.
+OF_GCC := -fno-tree-loop-distribute-patterns -mstringop-strategy=loop \
+          $(if $(LOCALS),,-fno-var-tracking)
+KNOWN  := $(shell $(CC) -Werror $(OF_GCC) -E -x c /dev/null >/dev/null 2>&1 && echo '$(OF_GCC)')
 # Rules of addresses by gcc and kasan.c, for the kernel and its tests. Two files run before there is
 # shadow, or make it; strings are built for ring 3, too, and ask for themselves.
 KASAN_FLAGS := -fsanitize=kernel-address -fasan-shadow-offset=0xdffffc0000000000 \
@@ -47,7 +51,7 @@ SANITIZE = $(if $(filter-out $(NO_KASAN),$<),$(KASAN:1=$(KASAN_FLAGS)) \
           $(if $(filter-out pmu/virt/% kernel/base/insn.c,$<),$(KCSAN:1=$(KCSAN_FLAGS))))
 COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-protector \
           -fno-omit-frame-pointer -fno-strict-aliasing -fno-asynchronous-unwind-tables \
-          $(NO_LOOP_CALLS) -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP \
+          $(KNOWN) -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP \
           $(UBSAN:1=$(TRAP_UB)) $(FILLED:1=$(FILL))
 CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) \
           -DFILLED_ON=$(if $(FILLED),1,0) -DSANITIZED=$(if $(KASAN)$(KCSAN)$(UBSAN),1,0) \
@@ -113,11 +117,15 @@ $(BUILD)/ntpmu.elf $(BUILD)/kernel.elf: linker.ld
 	$(Q)$(CROSS)ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(filter %.o,$^) \
 	    $@.symbols.o
 
+# Folders of what is made.
+.SECONDEXPANSION:
+.PRECIOUS: %/
+%/: ; @mkdir -p $@
+
 # Names of bug checks and statuses, by the headers.
 CODES := kernel/driver/bugcheck.h kernel/nt/nt.h kernel/nt/nt_dispatcher.h \
           kernel/nt/nt_context.h kernel/nt/nt_trace.h kernel/driver/nt_driver.h
-$(BUILD)/kernel/driver/code_names.o: $(CODES)
-	@mkdir -p $(@D)
+$(BUILD)/kernel/driver/code_names.o: $(CODES) | $$(@D)/
 	$(call SAY,GEN)(echo '.section .rodata; .globl code_names, code_names_end; code_names:'; \
 	    sed -n -e 's/^    \([A-Z_]*\) = \(0x[0-9a-f]*\),$$/.long \2; .asciz "\1"/p' \
 	    -e 's/^#define \(STATUS_[A-Z0-9_]*\) ((NTSTATUS)\(0x.*\))$$/.long \2; .asciz "\1"/p' $^; \
@@ -137,8 +145,7 @@ $(BUILD)/transparent.elf: $(wildcard tests/guests/probes_*.asm)
 $(BUILD)/blocks.elf: tests/guests/sequences.h
 $(PAYLOADS): $(addprefix tests/guests/,guest.inc guest.h checks.h payload.ld) \
           kernel/base/registers.inc
-$(PAYLOADS): $(BUILD)/%.elf: tests/guests/%.asm tests/guests/%.c
-	@mkdir -p $(@D)/tests/guests
+$(PAYLOADS): $(BUILD)/%.elf: tests/guests/%.asm tests/guests/%.c | $(BUILD)/tests/guests/
 	$(call SAY,AS)nasm -f elf64 $(WERROR) -o $(BUILD)/tests/guests/$*.asm.o tests/guests/$*.asm
 	$(call SAY,CC)$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c \
 	    -o $(BUILD)/tests/guests/$*.o tests/guests/$*.c
@@ -147,13 +154,12 @@ $(PAYLOADS): $(BUILD)/%.elf: tests/guests/%.asm tests/guests/%.c
 	$(Q)$(CROSS)objcopy -O elf32-i386 --strip-debug $@.64 $@
 
 # What a loader takes for a Linux kernel, for LINUX=.
-$(BUILD)/linux.bin: tests/guests/linux.asm
-	@mkdir -p $(@D)
+$(BUILD)/linux.bin: tests/guests/linux.asm | $(BUILD)/
 	$(call SAY,AS)nasm -f bin $(WERROR) -o $@ $<
 
 # Firmware as bad as it can be, for FIRMWARE=; it starts the kernel.
-$(BUILD)/firmware.elf: $(addprefix tests/machines/firmware/,firmware.ld main.c start.asm)
-	@mkdir -p $(@D)/$(<D)
+$(BUILD)/firmware.elf: $(addprefix tests/machines/firmware/,firmware.ld main.c start.asm) \
+          | $(BUILD)/tests/machines/firmware/
 	$(call SAY,AS)nasm -f elf32 $(WERROR) \
 	    -o $(BUILD)/$(<D)/start.o $(<D)/start.asm
 	$(call SAY,CC)$(CC) -m32 -std=gnu11 -O2 -ffreestanding -fno-pic -fno-stack-protector \
@@ -164,8 +170,7 @@ $(BUILD)/firmware.elf: $(addprefix tests/machines/firmware/,firmware.ld main.c s
 # Compiled each time, as the program; of the source that is called so.
 SOURCES_OF = $(subst +, ,$(foreach d,$(DRIVER_SOURCES),\
           $(if $(filter $(1),$(call DRIVER_NAME,$(d))),$(d))))
-$(DRIVER_IMAGE): FORCE
-	@mkdir -p $(@D)
+$(DRIVER_IMAGE): FORCE | $(BUILD)/program/
 	$(call SAY,SYS)for source in $(call SOURCES_OF,$(basename $(@F))); do \
 	    cxx='-fno-exceptions -fno-rtti -fno-threadsafe-statics'; \
 	    [ $${source%.cpp} != $$source ] || cxx=; \
@@ -178,38 +183,36 @@ $(DRIVER_IMAGE): FORCE
 # Windows does not look at capitals in a header's name; sources have them.
 CAPITALS := Windows.h WinBase.h WinNT.h WinDef.h Winternl.h EvnTrace.h Evntrace.h \
           EvnTCons.h Evntcons.h Psapi.h Intrin.h Process.h Tchar.h
-$(BUILD)/program/include/%.h:
-	@mkdir -p $(@D)
+$(BUILD)/program/include/%.h: | $$(@D)/
 	$(Q)echo '#include <$(shell echo $(@F) | tr A-Z a-z)>' > $@
 
 # Compiled each time: the next program may be another file.
 ifneq ($(PROGRAM_SOURCE),)
 $(PROGRAM_EXE): FORCE | $(CAPITALS:%=$(BUILD)/program/include/%)
-	@mkdir -p $(@D)
 	$(call SAY,WCC)$(PROGRAM_CC) -o $@ $(PROGRAM_SOURCE) -lmingwex -lmsvcrt -lwinmm -lntdll
 endif
 
-$(BUILD)/layout.inc: kernel/base/layout.h
-	@mkdir -p $(@D)
+$(BUILD)/layout.inc: kernel/base/layout.h | $(BUILD)/
 	$(call SAY,GEN)sed -n 's/^#define \([A-Z0-9_]* .*\)/%define \1/p' $< > $@
 
 # nasm 2.16 does not list with -MD what is included.
-$(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(filter-out $(BUILD)/%,$(wildcard */*/*.inc))
-	@mkdir -p $(@D)
+$(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(filter-out $(BUILD)/%,$(wildcard */*/*.inc)) | $$(@D)/
 	$(call SAY,AS)nasm -dKASAN_ON=$(if $(KASAN),1,0) -f elf64 -g -F dwarf \
 	    -i$(BUILD)/ -i$(BUILD)/dll/ $(WERROR) -MD $(@:.o=.d) -o $@ $<
 
 # Tests are half of what is compiled, and none promises how long it is; but where a test says what
-# the kernel's inline code costs, it is compiled as the kernel is.
-$(BUILD)/tests/%.o: CFLAGS += -Og
+# the kernel's inline code costs, it is compiled as the kernel is. gdb knows their lines.
+QUICKLY := -Og $(if $(LOCALS)$(findstring -g0,$(TEXT_FLAGS)),,-g1)
+$(BUILD)/tests/%.o: CFLAGS += $(QUICKLY)
+$(BUILD)/dll/tests/%: LEVEL := $(QUICKLY)
 COSTS := harness/cost cost/cost_operations hal/hal_pmc_sets profiling/tp_cost etw/etw_rate
 $(COSTS:%=$(BUILD)/tests/%.o): CFLAGS += -O2
+$(BUILD)/dll/tests/ring3/cost.o $(BUILD)/dll/tests/ring3/tp_cost.o: LEVEL := -O2
 
 # Routines that only drivers call, by the table.
 $(BUILD)/kernel/driver/%.o: CFLAGS += -Wno-missing-prototypes
 
-$(BUILD)/%.o: %.c
-	@mkdir -p $(@D)
+$(BUILD)/%.o: %.c | $$(@D)/
 	$(call SAY,CC)$(CC) $(CFLAGS) $(SANITIZE) -c -o $@ $<
 
 $(BUILD)/ntpmu.iso: $(BUILD)/ntpmu.bin boot/mkiso boot/grub.cfg
@@ -219,7 +222,6 @@ $(BUILD)/ntpmu.iso: $(BUILD)/ntpmu.bin boot/mkiso boot/grub.cfg
 PROGRAM_FILES := $(or $(PROGRAM_EXE),$(PROGRAM)) $(filter %.sys %.SYS,$(DRIVER)) $(DRIVER_IMAGE) \
           $(DLL)
 $(BUILD)/program/ntpmu.iso: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE) FORCE
-	@mkdir -p $(@D)
 	$(call SAY,ISO)files='$(PROGRAM_FILES)'; \
 	$(if $(PROGRAM),files="$$files $$(BUILD='$(BUILD)' boot/libraries $$files)" || exit 1;) \
 	$(if $(SNIPPET),files=$$(ASSEMBLE=1 tests/tools/bench) || exit 2;) \

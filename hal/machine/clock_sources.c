@@ -29,9 +29,9 @@
 #define TRIES 5                /* attempts to read one end of a window */
 #define WAIT_TICKS 40000000u /* of the TSC: the longest wait for a counter, two windows at 10 GHz */
 #define LOOKS_STILL 200      /* an unchanged counter stands still after so many looks */
-/* PAUSEs between two looks: in an emulator a read of a port or a device costs as much as a
- * thousand instructions. */
-#define SPIN 500
+/* Between two looks, of 40 NOPs each: in an emulator a read of a port or a device costs as much as
+ * a thousand instructions, and a branch as much as many NOPs. */
+#define SPIN 24
 
 static uint64_t hpet_base;
 static uint16_t pm_port;
@@ -108,7 +108,7 @@ static struct end read_end(uint64_t (*read)(void))
 static void spin_shortly(void)
 {
     for (unsigned i = 0; i < SPIN; i++)
-        asm volatile("");
+        asm volatile(".fill 40, 1, 0x90");
 }
 
 static bool stands_still(const struct clock_counter *c)

@@ -18,7 +18,7 @@ void etw_thread(enum etw_hook hook, const struct thread *thread)
 {
     WMI_EXTENDED_THREAD_INFORMATION info = {
         .ThreadId = thread->id,
-        .StackBase = thread->stack + KERNEL_STACK_SIZE,
+        .StackBase = (PVOID)((uint64_t)thread->stack + KERNEL_STACK_SIZE),
         .StackLimit = thread->stack,
         .Affinity = cpu_set_primary(thread->affinity).Mask,
         .Win32StartAddr = (PVOID)(uint64_t)thread->start,

@@ -5,15 +5,14 @@
 # fifths of the time of a build. kernel/user/include stands before gcc's own.
 WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -DNOSERVICE -DNOMCX -DNOIME \
           -D_INC_VIRTDISK -D_WINNETWK_ -Ikernel/user/include -I. \
-          -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector \
-          -fno-tree-loop-distribute-patterns -fno-ident -ffile-prefix-map=$(CURDIR)=. \
-          -mstringop-strategy=loop -Wall -Wextra $(WERROR) -Wshadow
+          -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -fno-builtin -fno-stack-protector \
+          $(OF_GCC) -fno-ident -ffile-prefix-map=$(CURDIR)=. -Wall -Wextra $(WERROR) -Wshadow
+COMPILE = $(WIN_CC) -g $(or $(LEVEL),-O2) $(WIN_DEFINES) $(WIN_FLAGS)
 DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe \
           hal.dll handlers.sys)
 
 # One library: entry point or 0, preferred address, what it is linked with beside its own objects.
 define library
-	@mkdir -p $(@D)
 	$(call SAY,DLL)$(WIN_CC) -nostdlib -shared -Wl,-e,$(1),--image-base=$(2) \
 	    -Wl,--no-insert-timestamp -o $@.debug $(filter %.o %.def,$^) $(3) -lgcc
 	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
@@ -33,9 +32,8 @@ $(MSVCRT_OBJ): WIN_DEFINES := -D__MSVCRT__ -D_CRTIMP= -D_CRTIMP_ALTERNATIVE= \
           -D_SECIMP= -D_CTYPE_DISABLE_MACROS -D_WCTYPE_INLINE_DEFINED
 $(ADVAPI32_OBJ): WIN_DEFINES := -D_WMI_SOURCE_ -D_ADVAPI32_
 
-$(BUILD)/dll/%.o: %.c
-	@mkdir -p $(@D)
-	$(call SAY,WCC)$(WIN_CC) $(WIN_DEFINES) $(WIN_FLAGS) $(WIN_AHEAD) -MMD -MP -c -o $@ $<
+$(BUILD)/dll/%.o: %.c | $$(@D)/
+	$(call SAY,WCC)$(COMPILE) $(WIN_AHEAD) -MMD -MP -c -o $@ $<
 
 # The header that all files of a folder include is a third of what each takes to compile: it is
 # compiled ahead of them, once, and deleted after them. Not with ccache, which does not know what is
@@ -43,15 +41,13 @@ $(BUILD)/dll/%.o: %.c
 AHEAD  := $(if $(findstring ccache,$(shell readlink -f "$$(command -v $(WIN_CC))")),,\
           $(addprefix kernel/user/,advapi32/trace kernel32/kernel32 msvcrt/msvcrt ntdll/ntdll) \
           tests/ring3/helpers)
-$(BUILD)/dll/%.ahead.h:
-	@mkdir -p $(@D)
+$(BUILD)/dll/%.ahead.h: | $$(@D)/
 	@echo '#include "$*.h"' > $@
 $(BUILD)/dll/%.ahead.h.gch: $(BUILD)/dll/%.ahead.h
-	$(call SAY,WCC)$(WIN_CC) $(WIN_DEFINES) $(WIN_FLAGS) -x c-header -MMD -MP -MF $<.d \
+	$(call SAY,WCC)$(COMPILE) -x c-header -MMD -MP -MF $<.d \
 	    $(addprefix -MT ,$@ $(FOR)) -o $@ $<
 
-$(BUILD)/dll/ntdll.def: kernel/user/ntdll/ntdll.def kernel/nt/service_list.h
-	@mkdir -p $(@D)
+$(BUILD)/dll/ntdll.def: kernel/user/ntdll/ntdll.def kernel/nt/service_list.h | $(BUILD)/dll/
 	$(call SAY,GEN)(cat $<; sed -n -e 's/^NT_SERVICE([0-9]*, \([A-Za-z]*\).*/Nt\1\nZw\1/p' \
 	    -e 's/^OWN_SERVICE([0-9]*, \([A-Za-z_]*\).*/\1/p' kernel/nt/service_list.h) > $@
 
@@ -81,8 +77,7 @@ HANDLERS_OBJ := $(call WIN_OBJ,handlers) \
           $(BUILD)/dll/kernel/base/string.o
 $(call WIN_OBJ,handlers): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
 
-$(BUILD)/dll/imports.a: kernel/user/handlers/imports.def
-	@mkdir -p $(@D)
+$(BUILD)/dll/imports.a: kernel/user/handlers/imports.def | $(BUILD)/dll/
 	$(call SAY,LIB)x86_64-w64-mingw32-dlltool -D ntoskrnl.exe -d $< -l $@
 
 NATIVE := -Wl,--subsystem,native
@@ -96,8 +91,7 @@ RING3_C := $(sort $(wildcard tests/ring3/*.c)) tests/harness/checks.c kernel/bas
 RING3_OBJ := $(RING3_C:%.c=$(BUILD)/dll/%.o) \
           $(patsubst %,$(BUILD)/dll/%.o,$(sort $(wildcard tests/ring3/*.asm)))
 $(RING3_OBJ): WIN_DEFINES := -Itests/ring3/include -fno-strict-aliasing -Wno-format
-$(BUILD)/dll/%.asm.o: %.asm
-	@mkdir -p $(@D)
+$(BUILD)/dll/%.asm.o: %.asm | $$(@D)/
 	$(call SAY,AS)nasm -f win64 $(WERROR) -MD $(@:.o=.d) -o $@ $<
 
 RING3_DLLS := $(addprefix $(BUILD)/dll/,kernel32.dll advapi32.dll ntdll.dll)
@@ -111,7 +105,7 @@ $(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
 $(BUILD)/tests/harness/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
 WIN_OBJECTS := $(RING3_OBJ) $(NTDLL_OBJ) $(KERNEL32_OBJ) $(MSVCRT_OBJ) $(ADVAPI32_OBJ)
 
-# Header, without its ending; objects.
+# Header, without its ending; objects, of the same options.
 define compiled_ahead
 $(2): | $(1).gch
 $(1).gch: FOR := $(2)
@@ -120,4 +114,4 @@ $(2): WIN_AHEAD := -include $(1)
 -include $(1).d
 endef
 $(foreach header,$(AHEAD),$(eval $(call compiled_ahead,$(BUILD)/dll/$(header).ahead.h,\
-    $(filter-out %.asm.o,$(filter $(BUILD)/dll/$(dir $(header))%,$(WIN_OBJECTS))))))
+    $(filter-out %cost.o %.asm.o,$(filter $(BUILD)/dll/$(dir $(header))%,$(WIN_OBJECTS))))))

@@ -27,3 +27,6 @@ static inline void pause_rarely(uint64_t iteration)
     if (iteration % 4096 == 0)
         pause();
 }
+
+/* A turn of a loop that hangs: an emulator passes NOPs in no time. */
+static inline void pass_nops(void) { asm volatile(".fill 400, 1, 0x90"); }

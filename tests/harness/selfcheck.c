@@ -53,14 +53,14 @@ TEST(selfcheck, triple_fault, "resets the machine")
 TEST(selfcheck, hang, "hangs in a loop that the watchdog can end")
 {
     for (;;)
-        asm volatile("");
+        pass_nops();
 }
 
 TEST(selfcheck, spin_irqs_off, "hangs with interrupts off: only the host can end it")
 {
     cli();
     for (;;)
-        pause();
+        pass_nops();
 }
 
 static void answer_never(void *unused)
@@ -82,7 +82,7 @@ TEST(selfcheck, lock_held, "hangs with a spin lock: nobody can go on")
 {
     lock_acquire(&held);
     for (;;)
-        pause();
+        pass_nops();
 }
 
 TEST(selfcheck, leak_irql, "returns at DISPATCH_LEVEL, which is a failure")

@@ -112,7 +112,7 @@ THEN(ring3_flood)
 static void hang(void)
 {
     for (;;)
-        asm volatile("");
+        pass_nops();
 }
 
 static void hang_in_thread(void *unused)
@@ -177,7 +177,7 @@ TEST(selfcheck_leaves, watches_ring3, "is ended at DISPATCH_LEVEL while it uses 
     REQUIRE(sleeper.thread != NULL);
     irql_raise(DISPATCH_LEVEL);
     while (!object_signaled(&sleeper.thread->object))
-        pause();
+        pass_nops();
     ring3_was_ended = true;
     irql_lower(PASSIVE_LEVEL);
     FAIL_ON_PURPOSE();

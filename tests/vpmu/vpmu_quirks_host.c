@@ -225,7 +225,7 @@ static uint64_t pit_window(bool *rose)
     out8(0x42, PIT_MS_COUNT & 0xff);
     out8(0x42, PIT_MS_COUNT >> 8);
     uint64_t start = clock_ns(), now = start;
-    for (*rose = false; !*rose && now < start + 20000000; now = clock_ns())
+    for (*rose = false; !*rose && now < start + 10000000; now = clock_ns())
         *rose = in8(0x61) & 0x20;
     return clock_ns() - start;
 }
