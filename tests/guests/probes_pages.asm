@@ -128,6 +128,19 @@ probe "code across two pages, which changes what follows", K64, 2
     call rbx
     mov edx, eax
     call rbx
+probe "PUSHFQ changes code that ran", K64, 2
+    mov word [second_page], 0xb848      ; MOV RAX, n; RET
+    mov qword [second_page + 2], 0
+    mov byte [second_page + 10], 0xc3
+    mov rbx, PAIR
+    mov rsi, rsp
+    lea rdi, [second_page + 10]
+    call rbx
+    mov rcx, rax
+    mov rsp, rdi
+    pushfq
+    mov rsp, rsi
+    call rbx
 probe "code across the last page's end", K64, 2
     mov word [scratch + 4094], 0x11b8
     mov rbx, LAST_PAGE + 4094

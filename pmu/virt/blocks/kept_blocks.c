@@ -41,6 +41,7 @@ static void forget_all(void)
     space = (struct block_space){ 0, parts, code, code };
     block_forget_code();
     block_count = 1;
+    places_time++; /* links lead to blocks whose place others take */
 }
 
 /* The entry of block_index where the block is, or would be. */
