@@ -74,6 +74,7 @@ struct pmu {
     bool counting;         /* some counter is not EVENT_NONE, or something is due */
     bool instructions[2];  /* kernel, user: some counter counts instructions */
     bool decoding[2];      /* kernel, user: some counter needs each instruction */
+    bool predicts, caches; /* something shows mispredictions; some counter counts cache events */
     bool pmi;              /* one is due at the next boundary */
     bool again;            /* ... and repeats one, by the quirk twice */
     uint64_t due[DUES];    /* instructions until it happens; 0: none is pending */

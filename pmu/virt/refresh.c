@@ -121,10 +121,14 @@ void count_refresh(struct vcpu *v)
     p->counting = pmi_left(p) != UINT64_MAX || branches;
     p->decoding[0] = p->decoding[1] = branches;
     p->instructions[0] = p->instructions[1] = false;
+    p->predicts = p->records.on;
+    p->caches = false;
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         struct counter *c = &p->counters[i];
         c->event = c->throttled ? EVENT_NONE : c->event;
         p->counting |= c->event != EVENT_NONE;
+        p->predicts |= c->event == EVENT_MISPREDICTED;
+        p->caches |= c->event == EVENT_REFERENCES || c->event == EVENT_MISSES;
         p->instructions[0] |= c->event == EVENT_INSTRUCTIONS && c->kernel;
         p->instructions[1] |= c->event == EVENT_INSTRUCTIONS && c->user;
         bool decoded = c->event >= EVENT_BRANCHES && c->event != EVENT_RECORDS; /* by the list */

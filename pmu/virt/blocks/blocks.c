@@ -28,17 +28,17 @@ _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 static struct sums sums;
 static enum vectors allowed; /* in it */
 static uint8_t unused_bits;  /* of its addresses */
-static bool models_caches;
+static bool models_caches, predicts;
 
 /* The block after `last`, mostly the one that followed it before. */
 static struct block *next_block(struct vcpu *v, struct block *last)
 {
-    struct block *b = last->link;
+    struct block **link = &last->link[v->vmcb.rip == last->target], *b = *link;
     if (b && b->rip == v->vmcb.rip && b->checked == places_time)
         return b;
     b = block_look_up(v, allowed);
     if (b)
-        last->link = b;
+        *link = b;
     return b;
 }
 
@@ -233,7 +233,7 @@ static bool run_block(struct vcpu *v, struct block *b, bool user)
             count_event(EVENT_TAKEN);
         else
             v->vmcb.rip = b->next;
-        wrong = predict_wrong(&v->predictor, b->branch, taken);
+        wrong = predicts && predict_wrong(&v->predictor, b->branch, taken);
         if (wrong)
             count_event(EVENT_MISPREDICTED);
     }
@@ -351,7 +351,8 @@ static bool run_blocks(struct vcpu *v, bool user)
     static struct block none; /* before the first */
     struct block *b = &none;
     allowed = vectors_of(v);
-    models_caches = v->pmu.decoding[user];
+    models_caches = v->pmu.caches && v->pmu.decoding[user];
+    predicts = v->pmu.predicts && v->pmu.decoding[user];
     unused_bits = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
     struct stay stay = { must_step_all(v, user) ? ~0ul : 0, 0 };
     bool fits;

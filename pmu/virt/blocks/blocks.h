@@ -71,9 +71,9 @@ enum { LOOPS = 16, LOOP_ECX = 4 };
 
 struct block {
     uint64_t rip, next, target;
-    uint64_t checked;    /* the time at which the code was last compared */
-    const uint8_t *code; /* where it was then */
-    struct block *link;  /* the one that followed it */
+    uint64_t checked;      /* the time at which the code was last compared */
+    const uint8_t *code;   /* where it was then */
+    struct block *link[2]; /* that followed it: elsewhere, at its target */
     uint8_t bytes[BLOCK_BYTES];
     struct sums sums;
     uint64_t branch;         /* RIP of the branch at the end */
