@@ -24,17 +24,17 @@ _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define LOW_FLAGS 0xd5u /* SF ZF AF PF CF */
 #define RFLAGS_OF (1u << 11)
 
-/* What this run has executed. */
-static struct sums sums;
-static enum vectors allowed; /* in it */
+enum { HOT_RUNS = 100 };
+
+static enum vectors allowed; /* in this run */
 static uint8_t unused_bits;  /* of its addresses */
 static bool models_caches, predicts;
 
 /* The block after `last`, mostly the one that followed it before. */
 static struct block *next_block(struct vcpu *v, struct block *last)
 {
-    struct block **link = &last->link[v->vmcb.rip == last->target], *b = *link;
-    if (b && b->rip == v->vmcb.rip && b->checked == places_time)
+    struct block **link = &last->way[v->vmcb.rip == last->way[true].rip].link, *b = *link;
+    if (b->rip == v->vmcb.rip && b->checked == places_time)
         return b;
     b = block_look_up(v, allowed);
     if (b)
@@ -42,13 +42,16 @@ static struct block *next_block(struct vcpu *v, struct block *last)
     return b;
 }
 
-static void add_executed(const struct sums *s)
+static void add_executed(struct vcpu *v, const struct sums *s)
 {
-    sums.word[0] += s->word[0];
-    sums.word[1] += s->word[1];
+    v->stack.state.sums.word[0] += s->word[0];
+    v->stack.state.sums.word[1] += s->word[1];
 }
 
-static void count_event(enum event e) { sums.word[sum_word(e)] += 1ul << sum_shift(e); }
+static void count_event(struct vcpu *v, enum event e)
+{
+    v->stack.state.sums.word[sum_word(e)] += 1ul << sum_shift(e);
+}
 
 /* Jcc's condition. */
 static bool condition_holds(uint64_t flags, unsigned condition)
@@ -113,39 +116,98 @@ static bool push_value(struct vcpu *v, const struct block *b, uint64_t value)
  * the register that is its operand. */
 static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, struct block *b)
 {
-    uint64_t *r = v->stack.state.r;
+    uint64_t *r = v->stack.state.r, *target = &b->way[true].rip;
     switch (p->special) {
     case DIVIDE: return may_divide(r, p, memory);
     case LEAVE: r[RSP] = r[RBP] + 8; return true;
     case PUSH_LOADED: return push_value(v, b, get64(memory));
-    case CALL: put64(memory, b->next); return true;
-    case JUMP_LOADED: b->target = get64(memory); return is_canonical(b->target);
+    case CALL: put64(memory, b->way[false].rip); return true;
+    case JUMP_LOADED: *target = get64(memory); return is_canonical(*target);
     case CALL_LOADED:
-        b->target = get64(memory);
-        return is_canonical(b->target) && push_value(v, b, b->next);
+        *target = get64(memory);
+        return is_canonical(*target) && push_value(v, b, b->way[false].rip);
     case JUMP_REGISTER:
     case CALL_REGISTER:
-        b->target = r[p->operand];
-        if (is_canonical(b->target) && p->special == CALL_REGISTER)
-            put64(memory, b->next);
-        return is_canonical(b->target);
+        *target = r[p->operand];
+        if (is_canonical(*target) && p->special == CALL_REGISTER)
+            put64(memory, b->way[false].rip);
+        return is_canonical(*target);
     }
     return true;
 }
 
-static void execute_part(struct block_state *s, const uint8_t *part)
+#define IN_STATE(member) (8 + offsetof(struct block_state, member)) /* from RSP: a CALL */
+#define RIP_IN_STATE                                                                               \
+    ((int)offsetof(struct vcpu, vmcb.rip) - (int)offsetof(struct vcpu, stack.state) + 8)
+
+/* Executes a block's code from there on, and blocks that follow; what it returns. */
+static __attribute__((noinline)) unsigned execute_code(struct block_state *s, const uint8_t *from)
 {
     asm volatile("push %%rbp\n"
-                 "mov %%rsp, %c[rsp](%%rcx)\n"
+                 "mov %%rsp, %c[host](%%rcx)\n"
                  "mov %%rcx, %%rsp\n"
                  "call *%%rax\n"
-                 "mov %c[rsp](%%rsp), %%rsp\n"
+                 "mov %c[host](%%rsp), %%rsp\n"
                  "pop %%rbp"
-                 : "+a"(part), "+c"(s)
-                 : [rsp] "i"(offsetof(struct block_state, host_rsp))
+                 : "+a"(from), "+c"(s)
+                 : [host] "i"(offsetof(struct block_state, host_rsp))
                  : "rbx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
                    "memory", "cc");
+    return (unsigned)(uint64_t)from;
 }
+
+/* Counts the block, and goes on with the one that followed it before, if that is the next, has
+ * not changed, and fits. */
+__attribute__((naked)) void blocks_chain(void)
+{
+    asm volatile("mov %c[most](%%rsp), %%r8\n"
+                 "mov %c[block](%%rsp), %%rdi\n"
+                 "test %%r8, %%r8\n"
+                 "jz 2f\n"
+                 "imul %[way_size], %%eax, %%eax\n"
+                 "lea %c[way](%%rdi, %%rax), %%rsi\n"
+                 "mov %c[way_sums](%%rsi), %%rdx\n"
+                 "add %%rdx, %c[sums](%%rsp)\n"
+                 "mov %c[sums] + 8(%%rsp), %%rdx\n"
+                 "add %c[way_sums] + 8(%%rsi), %%rdx\n"
+                 "mov %%rdx, %c[sums] + 8(%%rsp)\n"
+                 "mov (%%rsi), %%rax\n"
+                 "mov %%rax, %c[rip](%%rsp)\n"
+                 "mov %c[link](%%rsi), %%rdi\n"
+                 "xor (%%rdi), %%rax\n"
+                 "mov places_time, %%rcx\n"
+                 "xor %c[checked](%%rdi), %%rcx\n"
+                 "or %%rcx, %%rax\n"
+                 "mov %c[code](%%rdi), %%rcx\n"
+                 "xor %c[page](%%rsp), %%rcx\n"
+                 "and %c[mask](%%rsp), %%rcx\n"
+                 "or %%rcx, %%rax\n"
+                 "jnz 1f\n"
+                 "add %c[all_sums] + 8(%%rdi), %%rdx\n"
+                 "cmp %%r8, %%rdx\n"
+                 "jae 1f\n"
+                 "mov %%rdi, %c[block](%%rsp)\n"
+                 "jmp *%c[enter](%%rdi)\n"
+                 "1: mov %[counted], %%eax\n"
+                 "ret\n"
+                 "2: or %[ended], %%eax\n"
+                 "ret\n"
+                 ".globl blocks_cold\nblocks_cold: mov %[next], %%eax\n"
+                 "ret"
+                 :
+                 : [most] "i"(IN_STATE(most)), [block] "i"(IN_STATE(block)),
+                   [sums] "i"(IN_STATE(sums)), [page] "i"(IN_STATE(page)),
+                   [mask] "i"(IN_STATE(mask)), [rip] "i"(RIP_IN_STATE),
+                   [way] "i"(offsetof(struct block, way)), [way_size] "i"(sizeof(struct way)),
+                   [way_sums] "i"(offsetof(struct way, sums)),
+                   [link] "i"(offsetof(struct way, link)),
+                   [checked] "i"(offsetof(struct block, checked)),
+                   [all_sums] "i"(offsetof(struct block, way[false].sums)),
+                   [code] "i"(offsetof(struct block, code)),
+                   [enter] "i"(offsetof(struct block, enter)), [counted] "i"(COUNTED),
+                   [ended] "i"(ENDED), [next] "i"(NEXT));
+}
+_Static_assert(offsetof(struct block, rip) == 0 && offsetof(struct way, rip) == 0, "blocks_chain");
 
 /* The access that a part begins with; NULL: it must be stepped. */
 static inline uint8_t *find_access(const struct vcpu *v, const struct part *p,
@@ -170,12 +232,12 @@ static void begin_access(struct vcpu *v, const struct part *p, uint8_t *memory, 
     s->pointer = (uint64_t)memory;
     s->r[RSP] += (uint64_t)(int64_t)p->stack;
     if (!models_caches)
-        return; /* as a step, which then decodes nothing */
+        return;
     uint32_t missed = predict_access(&v->caches, address - p->after);
     if (missed & EFFECT(EVENT_REFERENCES))
-        count_event(EVENT_REFERENCES);
+        count_event(v, EVENT_REFERENCES);
     if (missed & EFFECT(EVENT_MISSES))
-        count_event(EVENT_MISSES);
+        count_event(v, EVENT_MISSES);
 }
 
 /* False: the part must be stepped, and did nothing. */
@@ -205,41 +267,75 @@ static inline void record_branch(struct vcpu *v, const struct block *b, bool use
     count_record(v);
 }
 
-/* False: it ended before a part, whose first instruction must be stepped. */
-static bool run_block(struct vcpu *v, struct block *b, bool user)
+/* Counts the block where what it does is looked at. jumps: not of LOOP and its kind. */
+static void end_block(struct vcpu *v, struct block *b, bool user, bool jumps)
+{
+    if (b->condition >= LOOPS)
+        jumps = loop_jumps(&v->stack.state, b->condition);
+    bool taken = b->branch_class, wrong = false;
+    const struct way *way = &b->way[jumps];
+    v->vmcb.rip = way->rip;
+    add_executed(v, &way->sums);
+    if (b->conditional) {
+        taken = jumps && way->rip != b->way[false].rip;
+        wrong = predicts && predict_wrong(&v->predictor, b->branch, taken);
+    }
+    if (wrong)
+        count_event(v, EVENT_MISPREDICTED);
+    if (v->pmu.records.on && taken)
+        record_branch(v, b, user, wrong);
+}
+
+/* A part's first instruction must be stepped. */
+static struct block *stop_before(struct vcpu *v, const struct block *b, const struct part *p)
+{
+    v->vmcb.rip = b->rip + p->offset;
+    add_executed(v, &p->before);
+    return NULL;
+}
+
+static struct block *run_cold(struct vcpu *v, struct block *b, bool user)
 {
     struct block_state *s = &v->stack.state;
-    const struct part *p = b->part;
-    for (;; p++) {
-        if ((p->access || p->special) && !begin_part(v, p, b)) {
-            v->vmcb.rip = b->rip + p->offset;
-            add_executed(&p->before);
-            return false;
-        }
+    for (const struct part *p = b->part;; p++) {
+        if ((p->access || p->special) && !begin_part(v, p, b))
+            return stop_before(v, b, p);
         if (p->code)
-            execute_part(s, p->code);
+            execute_code(s, p->code);
         if (p->last)
             break;
     }
-    v->vmcb.rip = b->target;
-    add_executed(&b->sums);
-    bool taken = b->branch_class, wrong = false;
-    if (b->conditional) {
-        /* A branch to the next instruction counts as not taken, as in a step. */
-        bool jumps = b->condition >= LOOPS ? loop_jumps(s, b->condition)
-                                           : condition_holds(s->flags, b->condition);
-        taken = jumps && b->target != b->next;
-        if (taken)
-            count_event(EVENT_TAKEN);
-        else
-            v->vmcb.rip = b->next;
-        wrong = predicts && predict_wrong(&v->predictor, b->branch, taken);
-        if (wrong)
-            count_event(EVENT_MISPREDICTED);
+    bool jumps = !b->conditional || b->condition >= LOOPS || condition_holds(s->flags, b->condition);
+    end_block(v, b, user, jumps);
+    return next_block(v, b);
+}
+
+static struct block *run_hot(struct vcpu *v, struct block *b, bool user)
+{
+    struct block_state *s = &v->stack.state;
+    const uint8_t *code = b->enter;
+    s->block = b;
+    for (;;) {
+        unsigned at = execute_code(s, code);
+        b = s->block;
+        if (at & ENDED)
+            end_block(v, b, user, at & 1);
+        if (at >= COUNTED)
+            return at & NEXT ? b : next_block(v, b);
+        const struct part *p = &b->part[at];
+        code = p->code;
+        if (!begin_part(v, p, b))
+            return stop_before(v, b, p);
     }
-    if (v->pmu.records.on && taken)
-        record_branch(v, b, user, wrong);
-    return true;
+}
+
+/* Executes the block, if it is hot also others that follow. The next; NULL: what comes must be
+ * stepped. */
+static struct block *run_block(struct vcpu *v, struct block *b, bool user)
+{
+    if (!b->hot && ++b->runs == HOT_RUNS)
+        block_heat(v, b);
+    return b->hot ? run_hot(v, b, user) : run_cold(v, b, user);
 }
 
 /* What the guest's state allows. */
@@ -308,12 +404,13 @@ static bool may_run(const struct vcpu *v)
 
 static void count_run(struct vcpu *v, bool user)
 {
+    const struct sums *sums = &v->stack.state.sums;
     uint64_t events[EVENT_RECORDS + 1] = { 0 };
     for (enum event e = EVENT_BRANCHES; e <= EVENT_MISSES; e++)
-        events[e] = sums.word[sum_word(e)] >> sum_shift(e) & (SUM_MOST - 1);
+        events[e] = sums->word[sum_word(e)] >> sum_shift(e) & (SUM_MOST - 1);
     events[EVENT_NOT_TAKEN] = events[EVENT_BRANCHES] - events[EVENT_TAKEN] - events[EVENT_FAR];
     events[EVENT_COND_TAKEN] = events[EVENT_CONDITIONAL] - events[EVENT_NOT_TAKEN];
-    count_block(v, user, sums.word[1] >> SUM_INSTRUCTIONS, events);
+    count_block(v, user, sums->word[1] >> SUM_INSTRUCTIONS, events);
 }
 
 /* The last page that has string instructions, or all ones: no code runs freely; the last that has
@@ -342,26 +439,37 @@ static inline bool may_stay(struct vcpu *v, const struct block *b, struct stay *
     return true;
 }
 
+/* Which blocks may follow this one at once: all, those of the page with string instructions if it
+ * is in that, or none. */
+static void allow_chain(struct block_state *s, const struct block *b, const struct stay *stay)
+{
+    bool inside = stay->page == ((uint64_t)b->code & -PAGE_SIZE);
+    s->page = inside ? stay->page : 0;
+    s->mask = stay->page == ~0ul ? 0 : -PAGE_SIZE;
+}
+
 /* Returns whether it ended because it was long. */
 static bool run_blocks(struct vcpu *v, bool user)
 {
     uint64_t left = count_block_left(v, user), most = left > RUN_MOST ? RUN_MOST : left;
-    sums = (struct sums){ { 0, 0 } };
+    struct block_state *s = &v->stack.state;
+    uint64_t *last = &s->sums.word[1];
     load_state(v);
-    static struct block none; /* before the first */
-    struct block *b = &none;
-    allowed = vectors_of(v);
+    s->sums = (struct sums){ { 0, 0 } };
+    struct block *b = block_look_up(v, allowed = vectors_of(v));
     models_caches = v->pmu.caches && v->pmu.decoding[user];
     predicts = v->pmu.predicts && v->pmu.decoding[user];
+    s->most = predicts ? 0 : most << SUM_INSTRUCTIONS;
     unused_bits = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
     struct stay stay = { must_step_all(v, user) ? ~0ul : 0, 0 };
-    bool fits;
-    do
-        b = next_block(v, b);
-    while (b && (fits = sums.word[1] + b->sums.word[1] < most << SUM_INSTRUCTIONS) &&
-           may_stay(v, b, &stay) && run_block(v, b, user));
+    bool fits = true;
+    while (b && (fits = *last + b->way[false].sums.word[1] < most << SUM_INSTRUCTIONS) &&
+           may_stay(v, b, &stay)) {
+        allow_chain(s, b, &stay);
+        b = run_block(v, b, user);
+    }
     store_state(v);
-    if (sums.word[1] >> SUM_INSTRUCTIONS) {
+    if (*last >> SUM_INSTRUCTIONS) {
         v->vmcb.rflags &= ~(uint64_t)RFLAGS_RF;
         count_run(v, user);
     }

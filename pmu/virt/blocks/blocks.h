@@ -12,14 +12,7 @@
 
 enum { PARTS = 8, BLOCK_BYTES = 48, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 786432 };
 
-/* Counts of the events from EVENT_BRANCHES on, 12 bits each; above them in the last word:
- * instructions. */
-enum { SUM_WORDS = 2, SUM_FIELDS = 5, SUM_BITS = 12, SUM_MOST = 1 << SUM_BITS };
-enum { SUM_INSTRUCTIONS = 48 };
 _Static_assert(EVENT_MISSES - EVENT_BRANCHES == SUM_WORDS * SUM_FIELDS - 2, "one field is free");
-struct sums {
-    uint64_t word[SUM_WORDS];
-};
 static inline unsigned sum_word(enum event e) { return (e - EVENT_BRANCHES) / SUM_FIELDS; }
 static inline unsigned sum_shift(enum event e)
 {
@@ -53,7 +46,7 @@ enum vectors { NO_VECTORS, VECTORS_SSE2, VECTORS_SSE4, VECTORS_AVX2 };
 
 /* At most one access to memory, by the first instruction; the others use registers alone. */
 struct part {
-    const uint8_t *code; /* NULL: nothing to execute */
+    const uint8_t *code; /* after its access was looked up; NULL: nothing to execute */
     uint64_t displacement;
     struct sums before;                  /* of the block up to here */
     int32_t stack;                       /* added to RSP, between address and code */
@@ -69,20 +62,34 @@ struct part {
 /* block.condition: that of Jcc; or 16 + 0 to 3 for LOOPNE, LOOPE, LOOP and JRCXZ, by ECX alone. */
 enum { LOOPS = 16, LOOP_ECX = 4 };
 
-struct block {
-    uint64_t rip, next, target;
-    uint64_t checked;      /* the time at which the code was last compared */
-    const uint8_t *code;   /* where it was then */
-    struct block *link[2]; /* that followed it: elsewhere, at its target */
-    uint8_t bytes[BLOCK_BYTES];
+/* Where a block ends: RIP, what was executed, the block that followed it. */
+struct way {
+    uint64_t rip;
     struct sums sums;
+    struct block *link;
+};
+
+struct block {
+    uint64_t rip;
+    uint64_t checked;     /* the time at which the code was last compared */
+    const uint8_t *code;  /* where it was then */
+    const uint8_t *enter; /* what executes it */
+    struct way way[2];    /* by whether it jumps; one without a condition does */
+    uint8_t bytes[BLOCK_BYTES];
     uint64_t branch;         /* RIP of the branch at the end */
     uint64_t compared, from; /* quirk fused: of a last comparison, else 0; FROM in the list */
     uint8_t length, instructions, parts, condition, vectors;
     uint8_t branch_class; /* enum branch */
     bool conditional;
+    bool hot;      /* its code does all that is common, and goes on with other hot ones */
+    uint16_t runs; /* until then */
     struct part *part;
 };
+
+/* What a block's code returns: a part that blocks.c must begin; or, where it ended, COUNTED: what
+ * the last way says is done; ENDED: nothing of it, and 1 more where it jumps; NEXT: as COUNTED,
+ * and the block that follows is not hot. */
+enum { COUNTED = 0x100, ENDED = 0x200, NEXT = 0x400 };
 
 /* Where translate.c puts a block: free space for this much of each. */
 struct block_space {
@@ -90,6 +97,7 @@ struct block_space {
     struct part *part;    /* PARTS */
     uint8_t *code;        /* BLOCK_CODE_MOST */
     const uint8_t *first; /* of all code */
+    bool hot;
 };
 #define BLOCK_CODE_MOST 8192
 
@@ -145,6 +153,13 @@ COLD void block_forget_code(void);
 
 /* kept_blocks.c: the block at RIP. NULL: its first instruction must be stepped. */
 struct block *block_look_up(struct vcpu *v, enum vectors allowed);
+/* Makes it a hot one, if it can be. It is the one at RIP. */
+COLD void block_heat(struct vcpu *v, struct block *b);
+
+/* blocks.c: where a block's code jumps at its end; EAX: whether the block jumps. */
+void blocks_chain(void);
+/* The code of one that is not hot. */
+extern const uint8_t blocks_cold[];
 
 /* blocks.c: before an entry for a step. Executes what it can of the guest's code in the host,
  * counted exactly, up to an instruction that must be stepped, or to this time. Takes a pending

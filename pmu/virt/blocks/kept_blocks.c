@@ -7,12 +7,14 @@
 
 /* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
  * translate code anew. */
-enum { BLOCKS = 14336, INDEX_BITS = 15, ALL_PARTS = 31744 };
+enum { BLOCKS = 14336, INDEX_BITS = 15, ALL_PARTS = 31744, HOT_SIZE = 1 << 20 };
 
 static struct block blocks[BLOCKS]; /* 0 is none */
 static struct part parts[ALL_PARTS];
 static uint8_t code[CODE_SIZE];
-static struct block_space space = { 0, parts, code, code };
+static struct block_space space = { .part = parts, .code = code, .first = code };
+static uint8_t hot_code[HOT_SIZE];
+static struct block_space hot_space = { BLOCK_INSTRUCTIONS, NULL, hot_code, hot_code, true };
 static unsigned block_count = 1;
 static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
 
@@ -38,7 +40,8 @@ static bool is_full(void)
 static void forget_all(void)
 {
     memset(block_index, 0, sizeof block_index);
-    space = (struct block_space){ 0, parts, code, code };
+    space = (struct block_space){ .part = parts, .code = code, .first = code };
+    hot_space.code = hot_code;
     block_forget_code();
     block_count = 1;
     places_time++; /* links lead to blocks whose place others take */
@@ -94,10 +97,27 @@ struct block *block_look_up(struct vcpu *v, enum vectors allowed)
             *entry = (uint16_t)block_count++;
         b = &blocks[*entry];
         block_translate(v, b, bytes, &space);
+        b->way[false].link = b->way[true].link = blocks;
     }
     if (!b->instructions || b->vectors > allowed)
         return NULL;
     b->code = there;
     b->checked = places_time;
     return b;
+}
+
+void block_heat(struct vcpu *v, struct block *b)
+{
+    const uint8_t *there = b->code;
+    if ((b->rip & (PAGE_SIZE - 1)) > PAGE_SIZE - INSN_MAX)
+        return;
+    if (hot_space.code + BLOCK_CODE_MOST > hot_code + HOT_SIZE) {
+        forget_all();
+        return;
+    }
+    hot_space.part = b->part;
+    block_translate(v, b, there, &hot_space);
+    b->way[false].link = b->way[true].link = blocks;
+    b->code = there;
+    b->checked = places_time;
 }

@@ -44,7 +44,8 @@ uint8_t *place_look_up(const struct vcpu *v, uint64_t address, enum access acces
     uint64_t at = address & (PAGE_SIZE - 1);
     if (!host)
         return NULL;
-    if (access != ACCESS_WRITE || !place_may_hold_code((uint64_t)host))
+    bool kept = access != ACCESS_WRITE || !place_may_hold_code((uint64_t)host);
+    if (kept && (access == ACCESS_EXECUTE || !v->pmu.caches)) /* each access is modelled */
         *place_entry(address, access) = (struct place){ address - at, host };
     return host + at;
 }

@@ -7,6 +7,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"
 #include "pmu/virt/blocks/blocks.h"
+#include "pmu/virt/blocks/places.h"
 #include "pmu/virt/quirk.h"
 
 /* Host code that grows. */
@@ -14,6 +15,7 @@ struct emitter {
     uint8_t *at;
     uint32_t loaded; /* registers that hold the guest's value */
     bool flags;      /* so do the flags */
+    bool hot;        /* for blocks_chain() */
 };
 
 static COLD void emit(struct emitter *e, uint64_t bytes, unsigned n)
@@ -22,7 +24,7 @@ static COLD void emit(struct emitter *e, uint64_t bytes, unsigned n)
     e->at += n;
 }
 
-enum { LOAD = 0x8b, STORE = 0x89, STORE_IMMEDIATE = 0xc7 };
+enum { ADD = 0x03, LOAD = 0x8b, STORE = 0x89, STORE_IMMEDIATE = 0xc7 };
 #define PLACE(field) ((unsigned)offsetof(struct block_state, field) + 8) /* from RSP: a CALL */
 
 static COLD void emit_move(struct emitter *e, uint8_t op, unsigned reg, unsigned place)
@@ -57,7 +59,8 @@ static COLD void need_flags(struct emitter *e)
     e->flags = true;
 }
 
-static COLD void end_code(struct emitter *e)
+/* What the host holds of the guest's state. */
+static COLD void save_state(struct emitter *e)
 {
     for (unsigned reg = 0; reg < 16; reg++)
         release_register(e, reg);
@@ -65,8 +68,97 @@ static COLD void end_code(struct emitter *e)
         emit(e, 0xc0900f9f, 4); /* lahf; seto al */
         emit_move(e, STORE, RAX, PLACE(flags));
     }
-    emit(e, 0xc3, 1);
     e->flags = false;
+}
+
+/* Back to blocks.c, which does what this part needs. */
+static COLD void leave_code(struct emitter *e, unsigned part)
+{
+    emit(e, 0xb8 | (uint64_t)part << 8, 5); /* mov eax, part */
+    emit(e, 0xc3, 1);
+}
+enum { LEAVE_SIZE = 6 };
+
+static COLD void emit_add(struct emitter *e, unsigned place, int n)
+{
+    emit(e, 0x24848148, 4); /* add qword [rsp + place], n */
+    emit(e, place, 4);
+    emit(e, (uint32_t)n, 4);
+}
+
+/* RSI: where the memory operand is. Nothing of the guest's is in registers. */
+static COLD void emit_address(struct emitter *e, const struct part *p)
+{
+    emit(e, 0xbe48, 2); /* mov rsi, displacement */
+    emit(e, p->displacement, 8);
+    const uint8_t slots[] = { p->base, p->segment };
+    for (unsigned i = 0; i < sizeof slots; i++)
+        if (slots[i] != SLOT_ZERO)
+            emit_move(e, ADD, RSI, PLACE(r) + 8 * slots[i]);
+    if (p->index == SLOT_ZERO)
+        return;
+    emit_move(e, LOAD, RDI, PLACE(r) + 8 * p->index);
+    emit(e, 0x3e348d48 | (uint64_t)p->scale << 30, 4); /* lea rsi, [rsi + rdi * scale] */
+}
+
+/* Looks the page up, as place_find() does. */
+static COLD void emit_look_up(struct emitter *e, const struct part *p, unsigned part)
+{
+    const struct place *table = places[p->store ? ACCESS_WRITE : ACCESS_READ];
+    emit_address(e, p);
+    if (p->aligned) {
+        emit(e, 0xc6f640 | (uint64_t)p->aligned << 24, 4); /* test sil, aligned */
+        emit(e, 0x74 | LEAVE_SIZE << 8, 2);
+        leave_code(e, part);
+    }
+    emit(e, 0xf789, 2);                                           /* mov edi, esi */
+    emit(e, 0x08efc1, 3);                                         /* shr edi, 8 */
+    emit(e, 0xe781 | (uint64_t)(16 * PLACES - 16) << 16, 6);      /* and edi, ... */
+    emit(e, 0xb72b48 | (uint64_t)&table->page << 24, 7);          /* sub rsi, [rdi + page] */
+    emit(e, 0xfe8148 | (uint64_t)(PAGE_SIZE - p->size) << 24, 7); /* cmp rsi, ... */
+    emit(e, 0x76 | LEAVE_SIZE << 8, 2);
+    leave_code(e, part);
+    emit(e, 0xb70348 | (uint64_t)&table->host << 24, 7); /* add rsi, [rdi + host] */
+}
+_Static_assert(sizeof(struct place) == 16 && offsetof(struct place, page) == 0, "a table's entry");
+
+/* A jump to where RSI points, if the address is canonical with 48 bits. */
+static COLD void emit_target(struct emitter *e, const struct block *b, unsigned part)
+{
+    emit(e, 0x3e8b48, 3);   /* mov rdi, [rsi] */
+    emit(e, 0xf88948, 3);   /* mov rax, rdi */
+    emit(e, 0x2ff8c148, 4); /* sar rax, 47 */
+    emit(e, 0xc0ff, 2);     /* inc eax */
+    emit(e, 0x01f883, 3);   /* cmp eax, 1 */
+    emit(e, 0x76 | LEAVE_SIZE << 8, 2);
+    leave_code(e, part);
+    emit(e, 0x253c8948, 4); /* mov [target], rdi */
+    emit(e, (uint32_t)(uint64_t)&b->way[true].rip, 4);
+}
+
+/* What comes before the part's own code, which begins with the state in memory. */
+static COLD void enter_part(struct emitter *e, const struct block *b, struct part *p)
+{
+    unsigned number = (unsigned)(p - b->part);
+    if (p->code)
+        return;
+    if (!e->hot) {
+        p->code = e->at;
+        return;
+    }
+    bool jumps = p->special == JUMP_LOADED;
+    if (p->access && (p->special == PLAIN || p->special == CALL || jumps)) {
+        emit_look_up(e, p, number);
+        if (jumps)
+            emit_target(e, b, number);
+        else
+            emit_move(e, STORE, RSI, PLACE(pointer));
+        if (p->stack)
+            emit_add(e, PLACE(r) + 8 * RSP, p->stack);
+    } else if (p->access || p->special) {
+        leave_code(e, number);
+    }
+    p->code = e->at;
 }
 
 /* Takes a register that is not in *busy for another use. */
@@ -196,13 +288,14 @@ static COLD void set_stack(struct part *p, unsigned base, int displacement, int 
 
 /* PUSH, POP and LEAVE: a MOV. */
 static COLD bool translate_stack(struct part *p, struct emitter *e, const struct source *s,
-                                 int64_t immediate)
+                                 const struct block *b, int64_t immediate)
 {
     bool pop = s->form == 'p', leave = s->form == 'L', reg = s->form == 'P';
     if (!pop && !leave && !reg && s->form != 'q' && s->form != 'Q')
         return false;
     set_stack(p, leave ? RBP : RSP, pop || leave ? 0 : -8, leave ? 0 : pop ? 8 : -8);
     p->special = leave ? LEAVE : PLAIN;
+    enter_part(e, b, p);
     if (pop || leave)
         emit_access(e, LOAD, leave ? RBP : source_op_register(s), 0);
     else
@@ -230,15 +323,24 @@ static COLD void translate_jump(struct part *p, const struct source *s, int64_t 
         set_stack(p, RSP, -8, -8);
 }
 
+/* Stores the address in RDI that CALL leaves. */
+static COLD void emit_call(struct emitter *e, uint64_t next)
+{
+    emit(e, 0xbf48, 2); /* mov rdi, next */
+    emit(e, next, 8);
+    emit_move(e, LOAD, RSI, PLACE(pointer));
+    emit(e, 0x3e8948, 3); /* mov [rsi], rdi */
+}
+
 /* The instruction's part of the block; emits its code. Returns whether the block ends. */
 static COLD bool translate_instruction(struct part *p, struct emitter *e, const struct source *s,
                                        struct block *b, uint64_t after)
 {
     int64_t immediate = insn_number(&s->i, s->immediate_at, source_immediate_size(s));
-    if (s->form == '-' || s->form == 'N' || translate_stack(p, e, s, immediate))
+    if (s->form == '-' || s->form == 'N' || translate_stack(p, e, s, b, immediate))
         return false;
     if (source_form_is(s->form, "jJokKC"))
-        b->target = after + (uint64_t)immediate;
+        b->way[true].rip = after + (uint64_t)immediate;
     if (source_form_is(s->form, "jJo")) {
         b->conditional = true;
         b->condition =
@@ -247,13 +349,25 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
     if (s->form == 'g' && insn_reg(&s->i) == 6) {
         p->special = PUSH_LOADED;
         p->store = false; /* it has two accesses */
+        enter_part(e, b, p);
         return false;
     }
     bool jumps = source_form_is(s->form, "CRS") || (s->form == 'g' && insn_reg(&s->i) > 1);
     if (jumps)
         translate_jump(p, s, immediate);
+    if (jumps)
+        enter_part(e, b, p);
+    if (s->form == 'C' && e->hot)
+        emit_call(e, after);
     if (jumps || source_form_is(s->form, "jJokK"))
         return true;
+    if (source_divides(s)) {
+        p->special = DIVIDE;
+        p->operand = s->memory ? NO_REGISTER : (uint8_t)source_rm(s);
+        p->wide = s->i.rex & REX_W;
+        p->is_signed = insn_reg(&s->i) == 7;
+    }
+    enter_part(e, b, p);
     if (s->form == 'l' && s->at.relative) { /* a constant */
         unsigned reg = source_reg(s);
         emit(e, 0x48 | reg >> 3 | (0xb8u | (reg & 7)) << 8, 2);
@@ -261,22 +375,40 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
         e->loaded |= BIT(reg);
         return false;
     }
-    if (source_divides(s)) {
-        p->special = DIVIDE;
-        p->operand = s->memory ? NO_REGISTER : (uint8_t)source_rm(s);
-        p->wide = s->i.rex & REX_W;
-        p->is_signed = insn_reg(&s->i) == 7;
-    }
     copy_instruction(e, s);
     return false;
 }
 
 static COLD void end_part(struct block *b, struct emitter *e)
 {
-    if (b->parts && b->part[b->parts - 1].code == e->at)
-        b->part[b->parts - 1].code = NULL;
-    else if (b->parts)
-        end_code(e);
+    struct part *p = &b->part[b->parts - 1];
+    if (!b->parts)
+        return;
+    if (!e->hot && (!p->code || p->code == e->at)) {
+        p->code = NULL;
+        return;
+    }
+    save_state(e);
+    if (!e->hot)
+        emit(e, 0xc3, 1); /* ret */
+}
+
+/* After all parts of a hot block. The code moves so many bytes. */
+static COLD void end_code(struct block *b, struct emitter *e, int64_t moves)
+{
+    bool loops = b->conditional && b->condition >= LOOPS, flags = e->flags;
+    save_state(e);
+    if (b->conditional && !loops && !flags)
+        need_flags(e);
+    emit(e, 0xb8 | (uint64_t)(loops ? ENDED : b->conditional ? 0 : 1) << 8, 5); /* mov eax, ... */
+    if (loops) {
+        emit(e, 0xc3, 1);
+        return;
+    }
+    if (b->conditional)
+        emit(e, 0xc0900f | (uint64_t)b->condition << 8, 3); /* setcc al */
+    emit(e, 0xe9, 1);                                       /* jmp blocks_chain */
+    emit(e, (uint32_t)((uint64_t)blocks_chain - (uint64_t)(e->at + 4 + moves)), 4);
 }
 
 /* False: the block has no more parts. */
@@ -286,8 +418,7 @@ static COLD bool begin_part(struct block *b, struct emitter *e)
         return false;
     end_part(b, e);
     b->part[b->parts++] = (struct part){
-        .code = e->at,
-        .before = b->sums,
+        .before = b->way[false].sums,
         .offset = b->length,
         .base = SLOT_ZERO,
         .index = SLOT_ZERO,
@@ -341,9 +472,9 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     b->compared = instruction_compares(&s.i) ? v->vmcb.rip : 0;
     b->branch_class = i.branch;
     b->instructions++;
-    b->sums.word[1] += 1ul << SUM_INSTRUCTIONS;
+    b->way[false].sums.word[1] += 1ul << SUM_INSTRUCTIONS;
     b->length = (uint8_t)(b->length + s.size);
-    add_sums(&b->sums, i.effects);
+    add_sums(&b->way[false].sums, i.effects);
     return true;
 }
 
@@ -381,14 +512,40 @@ static COLD void place_parts(struct block *b, const uint8_t *end, struct block_s
         }
 }
 
+/* Moves a hot block's code. */
+static COLD void place_hot(struct block *b, const uint8_t *emitted, const uint8_t *end,
+                           struct block_space *space)
+{
+    memcpy(space->code, emitted, (uint64_t)(end - emitted));
+    for (struct part *p = b->part; p < b->part + b->parts; p++)
+        if (p->code)
+            p->code = space->code + (p->code - emitted);
+    b->enter = space->code;
+    space->code += end - emitted;
+}
+
+/* Where it goes on. */
+static COLD void end_block(struct block *b, bool ends)
+{
+    struct way *jump = &b->way[true], *next = &b->way[false];
+    if (b->parts)
+        b->part[b->parts - 1].last = true;
+    next->rip = b->rip + b->length;
+    jump->sums = next->sums;
+    if (!ends)
+        jump->rip = next->rip;
+    if (b->conditional && jump->rip != next->rip) /* else it counts as not taken, as in a step */
+        jump->sums.word[sum_word(EVENT_TAKEN)] += 1ul << sum_shift(EVENT_TAKEN);
+}
+
 void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
                      struct block_space *space)
 {
     static uint8_t emitted[BLOCK_CODE_MOST];
-    struct emitter e = { .at = emitted };
+    struct emitter e = { .at = emitted, .hot = space->hot };
     uint64_t rip = v->vmcb.rip;
     bool ends = false;
-    *b = (struct block){ .part = space->part };
+    *b = (struct block){ .part = space->part, .enter = blocks_cold, .hot = space->hot };
     b->rip = rip;
     while (!ends && b->instructions < space->most && b->length + 15 <= BLOCK_BYTES &&
            (((uint64_t)code + b->length) & ~(PAGE_SIZE - 1)) ==
@@ -396,15 +553,16 @@ void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
            append_instruction(v, b, &e, code + b->length, &ends))
         ;
     end_part(b, &e);
-    if (b->parts)
-        b->part[b->parts - 1].last = true;
-    b->next = rip + b->length;
-    if (!ends)
-        b->target = b->next;
+    end_block(b, ends);
     if (!b->instructions) /* what was refused, so that other code is not */
         b->length = (uint8_t)bytes_in_page(code);
     memcpy(b->bytes, code, b->length);
     v->vmcb.rip = rip;
     space->part += b->parts;
-    place_parts(b, e.at, space);
+    if (space->hot) {
+        end_code(b, &e, space->code - emitted);
+        place_hot(b, emitted, e.at, space);
+    } else {
+        place_parts(b, e.at, space);
+    }
 }
