@@ -13,6 +13,7 @@
 #include "pmu/virt/machine.h"
 #include "pmu/virt/msr_table.h"
 #include "pmu/virt/quirk.h"
+#include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/blocks/rep.h"
 #include "pmu/virt/virt.h"
 
@@ -148,6 +149,7 @@ struct vcpu *virt_start(const char *text)
     vmcb_init();
     msr_catch();
     rep_start();
+    blocks_start();
     virt_step = virt_quirks.step;
     return next_vcpu(&first);
 }

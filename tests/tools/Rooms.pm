@@ -117,7 +117,7 @@ our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/,
     pmu/measured: measure
     pmu/pmu: amd counter event events/events_amd events/events_intel intel kinds selftest
     pmu/selftest: kinds
-    pmu/virt/blocks/blocks: copied kept_blocks rep_strings system_code translate
+    pmu/virt/blocks/blocks: chain copied emitter hot_code kept_blocks rep_strings system_code translate
     pmu/virt/cpuid: own_leaf
     pmu/virt/run_entry: deliver exits
     pmu/virt/model: count early model_amd models pmi refresh

@@ -21,5 +21,5 @@ struct block_state {
     struct sums sums;    /* of this run */
     uint64_t most;       /* of the last word of sums, for a block that follows; 0: none may */
     uint64_t page, mask; /* ... and its code's address, in these bits */
-    uint32_t pkru; /* the guest's, for guest_page(); 0 without protection keys */
+    uint32_t pkru;       /* the guest's, for guest_page(); 0 without protection keys */
 };

@@ -5,8 +5,10 @@
  * as the processor would: what is not plain RAM, or would fault or change the page tables, is left
  * to a step, and so is each instruction that is in no block. No counter wraps in a run, so that all
  * is counted at its end. Callers hold the token. */
+#include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
+#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/blocks/places.h"
@@ -24,7 +26,16 @@ _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define LOW_FLAGS 0xd5u /* SF ZF AF PF CF */
 #define RFLAGS_OF (1u << 11)
 
-enum { HOT_RUNS = 100 };
+static unsigned hot_runs = 400; /* from so many runs on a block is hot */
+
+BOOT_OPTIONS("hot=");
+
+void blocks_start(void)
+{
+    char word[8];
+    if (boot_option("hot", word, sizeof word) && !strcmp(word, "all"))
+        hot_runs = 1;
+}
 
 static enum vectors allowed; /* in this run */
 static uint8_t unused_bits;  /* of its addresses */
@@ -136,79 +147,6 @@ static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, st
     return true;
 }
 
-#define IN_STATE(member) (8 + offsetof(struct block_state, member)) /* from RSP: a CALL */
-#define RIP_IN_STATE                                                                               \
-    ((int)offsetof(struct vcpu, vmcb.rip) - (int)offsetof(struct vcpu, stack.state) + 8)
-
-/* Executes a block's code from there on, and blocks that follow; what it returns. */
-static __attribute__((noinline)) unsigned execute_code(struct block_state *s, const uint8_t *from)
-{
-    asm volatile("push %%rbp\n"
-                 "mov %%rsp, %c[host](%%rcx)\n"
-                 "mov %%rcx, %%rsp\n"
-                 "call *%%rax\n"
-                 "mov %c[host](%%rsp), %%rsp\n"
-                 "pop %%rbp"
-                 : "+a"(from), "+c"(s)
-                 : [host] "i"(offsetof(struct block_state, host_rsp))
-                 : "rbx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-                   "memory", "cc");
-    return (unsigned)(uint64_t)from;
-}
-
-/* Counts the block, and goes on with the one that followed it before, if that is the next, has
- * not changed, and fits. */
-__attribute__((naked)) void blocks_chain(void)
-{
-    asm volatile("mov %c[most](%%rsp), %%r8\n"
-                 "mov %c[block](%%rsp), %%rdi\n"
-                 "test %%r8, %%r8\n"
-                 "jz 2f\n"
-                 "imul %[way_size], %%eax, %%eax\n"
-                 "lea %c[way](%%rdi, %%rax), %%rsi\n"
-                 "mov %c[way_sums](%%rsi), %%rdx\n"
-                 "add %%rdx, %c[sums](%%rsp)\n"
-                 "mov %c[sums] + 8(%%rsp), %%rdx\n"
-                 "add %c[way_sums] + 8(%%rsi), %%rdx\n"
-                 "mov %%rdx, %c[sums] + 8(%%rsp)\n"
-                 "mov (%%rsi), %%rax\n"
-                 "mov %%rax, %c[rip](%%rsp)\n"
-                 "mov %c[link](%%rsi), %%rdi\n"
-                 "xor (%%rdi), %%rax\n"
-                 "mov places_time, %%rcx\n"
-                 "xor %c[checked](%%rdi), %%rcx\n"
-                 "or %%rcx, %%rax\n"
-                 "mov %c[code](%%rdi), %%rcx\n"
-                 "xor %c[page](%%rsp), %%rcx\n"
-                 "and %c[mask](%%rsp), %%rcx\n"
-                 "or %%rcx, %%rax\n"
-                 "jnz 1f\n"
-                 "add %c[all_sums] + 8(%%rdi), %%rdx\n"
-                 "cmp %%r8, %%rdx\n"
-                 "jae 1f\n"
-                 "mov %%rdi, %c[block](%%rsp)\n"
-                 "jmp *%c[enter](%%rdi)\n"
-                 "1: mov %[counted], %%eax\n"
-                 "ret\n"
-                 "2: or %[ended], %%eax\n"
-                 "ret\n"
-                 ".globl blocks_cold\nblocks_cold: mov %[next], %%eax\n"
-                 "ret"
-                 :
-                 : [most] "i"(IN_STATE(most)), [block] "i"(IN_STATE(block)),
-                   [sums] "i"(IN_STATE(sums)), [page] "i"(IN_STATE(page)),
-                   [mask] "i"(IN_STATE(mask)), [rip] "i"(RIP_IN_STATE),
-                   [way] "i"(offsetof(struct block, way)), [way_size] "i"(sizeof(struct way)),
-                   [way_sums] "i"(offsetof(struct way, sums)),
-                   [link] "i"(offsetof(struct way, link)),
-                   [checked] "i"(offsetof(struct block, checked)),
-                   [all_sums] "i"(offsetof(struct block, way[false].sums)),
-                   [code] "i"(offsetof(struct block, code)),
-                   [enter] "i"(offsetof(struct block, enter)), [counted] "i"(COUNTED),
-                   [ended] "i"(ENDED), [next] "i"(NEXT));
-}
-_Static_assert(offsetof(struct block, rip) == 0 && offsetof(struct way, rip) == 0, "blocks_chain");
-
 /* The access that a part begins with; NULL: it must be stepped. */
 static inline uint8_t *find_access(const struct vcpu *v, const struct part *p,
                                    const struct block *b, uint64_t address)
@@ -301,11 +239,12 @@ static struct block *run_cold(struct vcpu *v, struct block *b, bool user)
         if ((p->access || p->special) && !begin_part(v, p, b))
             return stop_before(v, b, p);
         if (p->code)
-            execute_code(s, p->code);
+            block_execute(s, p->code);
         if (p->last)
             break;
     }
-    bool jumps = !b->conditional || b->condition >= LOOPS || condition_holds(s->flags, b->condition);
+    bool jumps =
+        !b->conditional || b->condition >= LOOPS || condition_holds(s->flags, b->condition);
     end_block(v, b, user, jumps);
     return next_block(v, b);
 }
@@ -316,7 +255,7 @@ static struct block *run_hot(struct vcpu *v, struct block *b, bool user)
     const uint8_t *code = b->enter;
     s->block = b;
     for (;;) {
-        unsigned at = execute_code(s, code);
+        unsigned at = block_execute(s, code);
         b = s->block;
         if (at & ENDED)
             end_block(v, b, user, at & 1);
@@ -333,7 +272,7 @@ static struct block *run_hot(struct vcpu *v, struct block *b, bool user)
  * stepped. */
 static struct block *run_block(struct vcpu *v, struct block *b, bool user)
 {
-    if (!b->hot && ++b->runs == HOT_RUNS)
+    if (!b->hot && ++b->runs >= hot_runs)
         block_heat(v, b);
     return b->hot ? run_hot(v, b, user) : run_cold(v, b, user);
 }

@@ -156,12 +156,16 @@ struct block *block_look_up(struct vcpu *v, enum vectors allowed);
 /* Makes it a hot one, if it can be. It is the one at RIP. */
 COLD void block_heat(struct vcpu *v, struct block *b);
 
-/* blocks.c: where a block's code jumps at its end; EAX: whether the block jumps. */
+/* chain.c: executes a block's code from there on, and blocks that follow; what it returns. */
+unsigned block_execute(struct block_state *s, const uint8_t *from);
+/* Where a block's code jumps at its end; EAX: whether the block jumps. */
 void blocks_chain(void);
 /* The code of one that is not hot. */
 extern const uint8_t blocks_cold[];
 
-/* blocks.c: before an entry for a step. Executes what it can of the guest's code in the host,
+/* blocks.c: reads the boot option hot=. */
+void blocks_start(void);
+/* Before an entry for a step. Executes what it can of the guest's code in the host,
  * counted exactly, up to an instruction that must be stepped, or to this time. Takes a pending
  * interrupt first. */
 void blocks_run(struct vcpu *v, uint64_t end);

@@ -6,159 +6,17 @@
  * not use. So the processor itself computes results and flags. */
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"
-#include "pmu/virt/blocks/blocks.h"
-#include "pmu/virt/blocks/places.h"
+#include "pmu/virt/blocks/emitter.h"
 #include "pmu/virt/quirk.h"
 
-/* Host code that grows. */
-struct emitter {
-    uint8_t *at;
-    uint32_t loaded; /* registers that hold the guest's value */
-    bool flags;      /* so do the flags */
-    bool hot;        /* for blocks_chain() */
-};
-
-static COLD void emit(struct emitter *e, uint64_t bytes, unsigned n)
-{
-    memcpy(e->at, &bytes, n);
-    e->at += n;
-}
-
-enum { ADD = 0x03, LOAD = 0x8b, STORE = 0x89, STORE_IMMEDIATE = 0xc7 };
-#define PLACE(field) ((unsigned)offsetof(struct block_state, field) + 8) /* from RSP: a CALL */
-
-static COLD void emit_move(struct emitter *e, uint8_t op, unsigned reg, unsigned place)
-{
-    bool far = place > INT8_MAX;
-    emit(e, 0x48u | (reg & 8) >> 1, 1);
-    emit(e, op | ((far ? 0x84u : 0x44u) | (reg & 7) << 3) << 8 | 0x24u << 16, 3);
-    emit(e, place, far ? 4 : 1);
-}
-
-static COLD void need_register(struct emitter *e, unsigned reg)
-{
-    if (!(e->loaded & BIT(reg)))
-        emit_move(e, LOAD, reg, PLACE(r) + 8 * reg);
-    e->loaded |= BIT(reg);
-}
-
-static COLD void release_register(struct emitter *e, unsigned reg)
-{
-    if (e->loaded & BIT(reg))
-        emit_move(e, STORE, reg, PLACE(r) + 8 * reg);
-    e->loaded &= ~BIT(reg);
-}
-
-static COLD void need_flags(struct emitter *e)
-{
-    if (e->flags)
-        return;
-    release_register(e, RAX);
-    emit_move(e, LOAD, RAX, PLACE(flags));
-    emit(e, 0x9e7f04, 3); /* add al, 127; sahf */
-    e->flags = true;
-}
-
-/* What the host holds of the guest's state. */
-static COLD void save_state(struct emitter *e)
-{
-    for (unsigned reg = 0; reg < 16; reg++)
-        release_register(e, reg);
-    if (e->flags) {
-        emit(e, 0xc0900f9f, 4); /* lahf; seto al */
-        emit_move(e, STORE, RAX, PLACE(flags));
-    }
-    e->flags = false;
-}
-
-/* Back to blocks.c, which does what this part needs. */
-static COLD void leave_code(struct emitter *e, unsigned part)
-{
-    emit(e, 0xb8 | (uint64_t)part << 8, 5); /* mov eax, part */
-    emit(e, 0xc3, 1);
-}
-enum { LEAVE_SIZE = 6 };
-
-static COLD void emit_add(struct emitter *e, unsigned place, int n)
-{
-    emit(e, 0x24848148, 4); /* add qword [rsp + place], n */
-    emit(e, place, 4);
-    emit(e, (uint32_t)n, 4);
-}
-
-/* RSI: where the memory operand is. Nothing of the guest's is in registers. */
-static COLD void emit_address(struct emitter *e, const struct part *p)
-{
-    emit(e, 0xbe48, 2); /* mov rsi, displacement */
-    emit(e, p->displacement, 8);
-    const uint8_t slots[] = { p->base, p->segment };
-    for (unsigned i = 0; i < sizeof slots; i++)
-        if (slots[i] != SLOT_ZERO)
-            emit_move(e, ADD, RSI, PLACE(r) + 8 * slots[i]);
-    if (p->index == SLOT_ZERO)
-        return;
-    emit_move(e, LOAD, RDI, PLACE(r) + 8 * p->index);
-    emit(e, 0x3e348d48 | (uint64_t)p->scale << 30, 4); /* lea rsi, [rsi + rdi * scale] */
-}
-
-/* Looks the page up, as place_find() does. */
-static COLD void emit_look_up(struct emitter *e, const struct part *p, unsigned part)
-{
-    const struct place *table = places[p->store ? ACCESS_WRITE : ACCESS_READ];
-    emit_address(e, p);
-    if (p->aligned) {
-        emit(e, 0xc6f640 | (uint64_t)p->aligned << 24, 4); /* test sil, aligned */
-        emit(e, 0x74 | LEAVE_SIZE << 8, 2);
-        leave_code(e, part);
-    }
-    emit(e, 0xf789, 2);                                           /* mov edi, esi */
-    emit(e, 0x08efc1, 3);                                         /* shr edi, 8 */
-    emit(e, 0xe781 | (uint64_t)(16 * PLACES - 16) << 16, 6);      /* and edi, ... */
-    emit(e, 0xb72b48 | (uint64_t)&table->page << 24, 7);          /* sub rsi, [rdi + page] */
-    emit(e, 0xfe8148 | (uint64_t)(PAGE_SIZE - p->size) << 24, 7); /* cmp rsi, ... */
-    emit(e, 0x76 | LEAVE_SIZE << 8, 2);
-    leave_code(e, part);
-    emit(e, 0xb70348 | (uint64_t)&table->host << 24, 7); /* add rsi, [rdi + host] */
-}
-_Static_assert(sizeof(struct place) == 16 && offsetof(struct place, page) == 0, "a table's entry");
-
-/* A jump to where RSI points, if the address is canonical with 48 bits. */
-static COLD void emit_target(struct emitter *e, const struct block *b, unsigned part)
-{
-    emit(e, 0x3e8b48, 3);   /* mov rdi, [rsi] */
-    emit(e, 0xf88948, 3);   /* mov rax, rdi */
-    emit(e, 0x2ff8c148, 4); /* sar rax, 47 */
-    emit(e, 0xc0ff, 2);     /* inc eax */
-    emit(e, 0x01f883, 3);   /* cmp eax, 1 */
-    emit(e, 0x76 | LEAVE_SIZE << 8, 2);
-    leave_code(e, part);
-    emit(e, 0x253c8948, 4); /* mov [target], rdi */
-    emit(e, (uint32_t)(uint64_t)&b->way[true].rip, 4);
-}
-
-/* What comes before the part's own code, which begins with the state in memory. */
 static COLD void enter_part(struct emitter *e, const struct block *b, struct part *p)
 {
-    unsigned number = (unsigned)(p - b->part);
     if (p->code)
         return;
-    if (!e->hot) {
+    if (e->hot)
+        hot_enter_part(e, b, p);
+    else
         p->code = e->at;
-        return;
-    }
-    bool jumps = p->special == JUMP_LOADED;
-    if (p->access && (p->special == PLAIN || p->special == CALL || jumps)) {
-        emit_look_up(e, p, number);
-        if (jumps)
-            emit_target(e, b, number);
-        else
-            emit_move(e, STORE, RSI, PLACE(pointer));
-        if (p->stack)
-            emit_add(e, PLACE(r) + 8 * RSP, p->stack);
-    } else if (p->access || p->special) {
-        leave_code(e, number);
-    }
-    p->code = e->at;
 }
 
 /* Takes a register that is not in *busy for another use. */
@@ -323,15 +181,6 @@ static COLD void translate_jump(struct part *p, const struct source *s, int64_t 
         set_stack(p, RSP, -8, -8);
 }
 
-/* Stores the address in RDI that CALL leaves. */
-static COLD void emit_call(struct emitter *e, uint64_t next)
-{
-    emit(e, 0xbf48, 2); /* mov rdi, next */
-    emit(e, next, 8);
-    emit_move(e, LOAD, RSI, PLACE(pointer));
-    emit(e, 0x3e8948, 3); /* mov [rsi], rdi */
-}
-
 /* The instruction's part of the block; emits its code. Returns whether the block ends. */
 static COLD bool translate_instruction(struct part *p, struct emitter *e, const struct source *s,
                                        struct block *b, uint64_t after)
@@ -358,7 +207,7 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
     if (jumps)
         enter_part(e, b, p);
     if (s->form == 'C' && e->hot)
-        emit_call(e, after);
+        hot_call(e, after);
     if (jumps || source_form_is(s->form, "jJokK"))
         return true;
     if (source_divides(s)) {
@@ -391,24 +240,6 @@ static COLD void end_part(struct block *b, struct emitter *e)
     save_state(e);
     if (!e->hot)
         emit(e, 0xc3, 1); /* ret */
-}
-
-/* After all parts of a hot block. The code moves so many bytes. */
-static COLD void end_code(struct block *b, struct emitter *e, int64_t moves)
-{
-    bool loops = b->conditional && b->condition >= LOOPS, flags = e->flags;
-    save_state(e);
-    if (b->conditional && !loops && !flags)
-        need_flags(e);
-    emit(e, 0xb8 | (uint64_t)(loops ? ENDED : b->conditional ? 0 : 1) << 8, 5); /* mov eax, ... */
-    if (loops) {
-        emit(e, 0xc3, 1);
-        return;
-    }
-    if (b->conditional)
-        emit(e, 0xc0900f | (uint64_t)b->condition << 8, 3); /* setcc al */
-    emit(e, 0xe9, 1);                                       /* jmp blocks_chain */
-    emit(e, (uint32_t)((uint64_t)blocks_chain - (uint64_t)(e->at + 4 + moves)), 4);
 }
 
 /* False: the block has no more parts. */
@@ -512,18 +343,6 @@ static COLD void place_parts(struct block *b, const uint8_t *end, struct block_s
         }
 }
 
-/* Moves a hot block's code. */
-static COLD void place_hot(struct block *b, const uint8_t *emitted, const uint8_t *end,
-                           struct block_space *space)
-{
-    memcpy(space->code, emitted, (uint64_t)(end - emitted));
-    for (struct part *p = b->part; p < b->part + b->parts; p++)
-        if (p->code)
-            p->code = space->code + (p->code - emitted);
-    b->enter = space->code;
-    space->code += end - emitted;
-}
-
 /* Where it goes on. */
 static COLD void end_block(struct block *b, bool ends)
 {
@@ -559,10 +378,8 @@ void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
     memcpy(b->bytes, code, b->length);
     v->vmcb.rip = rip;
     space->part += b->parts;
-    if (space->hot) {
-        end_code(b, &e, space->code - emitted);
-        place_hot(b, emitted, e.at, space);
-    } else {
+    if (space->hot)
+        hot_end(&e, b, emitted, space);
+    else
         place_parts(b, e.at, space);
-    }
 }
