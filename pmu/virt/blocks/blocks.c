@@ -42,7 +42,7 @@ static uint8_t unused_bits;  /* of its addresses */
 static bool models_caches, predicts;
 
 /* The block after `last`, mostly the one that followed it before. */
-static struct block *next_block(struct vcpu *v, struct block *last)
+static inline struct block *next_block(struct vcpu *v, struct block *last)
 {
     struct block **link = &last->way[v->vmcb.rip == last->way[true].rip].link, *b = *link;
     if (b->rip == v->vmcb.rip && b->checked == places_time)
@@ -53,7 +53,7 @@ static struct block *next_block(struct vcpu *v, struct block *last)
     return b;
 }
 
-static void add_executed(struct vcpu *v, const struct sums *s)
+static inline void add_executed(struct vcpu *v, const struct sums *s)
 {
     v->stack.state.sums.word[0] += s->word[0];
     v->stack.state.sums.word[1] += s->word[1];
@@ -147,6 +147,22 @@ static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, st
     return true;
 }
 
+/* Executes the code; what it returns. */
+static inline unsigned execute_code(struct block_state *s, const uint8_t *from)
+{
+    asm volatile("push %%rbp\n"
+                 "mov %%rsp, %c[host](%%rcx)\n"
+                 "mov %%rcx, %%rsp\n"
+                 "call *%%rax\n"
+                 "mov %c[host](%%rsp), %%rsp\n"
+                 "pop %%rbp"
+                 : "+a"(from), "+c"(s)
+                 : [host] "i"(offsetof(struct block_state, host_rsp))
+                 : "rbx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+                   "memory", "cc");
+    return (unsigned)(uint64_t)from;
+}
+
 /* The access that a part begins with; NULL: it must be stepped. */
 static inline uint8_t *find_access(const struct vcpu *v, const struct part *p,
                                    const struct block *b, uint64_t address)
@@ -205,23 +221,33 @@ static inline void record_branch(struct vcpu *v, const struct block *b, bool use
     count_record(v);
 }
 
-/* Counts the block where what it does is looked at. jumps: not of LOOP and its kind. */
-static void end_block(struct vcpu *v, struct block *b, bool user, bool jumps)
+/* What predictions and lists see of it. */
+static inline void look_at_branch(struct vcpu *v, const struct block *b, bool user, bool jumps)
 {
-    if (b->condition >= LOOPS)
-        jumps = loop_jumps(&v->stack.state, b->condition);
-    bool taken = b->branch_class, wrong = false;
-    const struct way *way = &b->way[jumps];
-    v->vmcb.rip = way->rip;
-    add_executed(v, &way->sums);
+    bool taken = b->branch_class && jumps, wrong = false;
     if (b->conditional) {
-        taken = jumps && way->rip != b->way[false].rip;
-        wrong = predicts && predict_wrong(&v->predictor, b->branch, taken);
+        taken = jumps && b->way[true].rip != b->way[false].rip;
+        wrong = predict_wrong(&v->predictor, b->branch, taken);
     }
     if (wrong)
         count_event(v, EVENT_MISPREDICTED);
     if (v->pmu.records.on && taken)
         record_branch(v, b, user, wrong);
+}
+
+/* The block ended, by its condition. */
+static inline void end_block(struct vcpu *v, struct block *b, bool user)
+{
+    struct block_state *s = &v->stack.state;
+    bool jumps = true;
+    if (b->conditional && b->condition >= LOOPS)
+        jumps = loop_jumps(s, b->condition);
+    else if (b->conditional)
+        jumps = condition_holds(s->flags, b->condition);
+    v->vmcb.rip = b->way[jumps].rip;
+    add_executed(v, &b->way[jumps].sums);
+    if (predicts)
+        look_at_branch(v, b, user, jumps);
 }
 
 /* A part's first instruction must be stepped. */
@@ -239,13 +265,11 @@ static struct block *run_cold(struct vcpu *v, struct block *b, bool user)
         if ((p->access || p->special) && !begin_part(v, p, b))
             return stop_before(v, b, p);
         if (p->code)
-            block_execute(s, p->code);
+            execute_code(s, p->code);
         if (p->last)
             break;
     }
-    bool jumps =
-        !b->conditional || b->condition >= LOOPS || condition_holds(s->flags, b->condition);
-    end_block(v, b, user, jumps);
+    end_block(v, b, user);
     return next_block(v, b);
 }
 
@@ -255,10 +279,12 @@ static struct block *run_hot(struct vcpu *v, struct block *b, bool user)
     const uint8_t *code = b->enter;
     s->block = b;
     for (;;) {
-        unsigned at = block_execute(s, code);
+        unsigned at = execute_code(s, code);
         b = s->block;
+        if (at & LOOKED_AT)
+            look_at_branch(v, b, user, at & 1);
         if (at & ENDED)
-            end_block(v, b, user, at & 1);
+            end_block(v, b, user);
         if (at >= COUNTED)
             return at & NEXT ? b : next_block(v, b);
         const struct part *p = &b->part[at];
@@ -272,7 +298,8 @@ static struct block *run_hot(struct vcpu *v, struct block *b, bool user)
  * stepped. */
 static struct block *run_block(struct vcpu *v, struct block *b, bool user)
 {
-    if (!b->hot && ++b->runs >= hot_runs)
+    const bool goes_on = v->stack.state.most || hot_runs == 1;
+    if (!b->hot && goes_on && ++b->runs >= hot_runs)
         block_heat(v, b);
     return b->hot ? run_hot(v, b, user) : run_cold(v, b, user);
 }
@@ -404,7 +431,8 @@ static bool run_blocks(struct vcpu *v, bool user)
     bool fits = true;
     while (b && (fits = *last + b->way[false].sums.word[1] < most << SUM_INSTRUCTIONS) &&
            may_stay(v, b, &stay)) {
-        allow_chain(s, b, &stay);
+        if (b->hot)
+            allow_chain(s, b, &stay);
         b = run_block(v, b, user);
     }
     store_state(v);

@@ -86,10 +86,10 @@ struct block {
     struct part *part;
 };
 
-/* What a block's code returns: a part that blocks.c must begin; or, where it ended, COUNTED: what
- * the last way says is done; ENDED: nothing of it, and 1 more where it jumps; NEXT: as COUNTED,
- * and the block that follows is not hot. */
-enum { COUNTED = 0x100, ENDED = 0x200, NEXT = 0x400 };
+/* What a hot block's code returns: a part that blocks.c must begin; or, where it ended, COUNTED: what
+ * its way says is done; LOOKED_AT: that too, but its branch must be looked at, and 1 more where it
+ * jumps; NEXT: as COUNTED, and the block that follows is not hot; ENDED: nothing is done. */
+enum { COUNTED = 0x100, LOOKED_AT = 0x200, NEXT = 0x400, ENDED = 0x800 };
 
 /* Where translate.c puts a block: free space for this much of each. */
 struct block_space {
@@ -156,9 +156,7 @@ struct block *block_look_up(struct vcpu *v, enum vectors allowed);
 /* Makes it a hot one, if it can be. It is the one at RIP. */
 COLD void block_heat(struct vcpu *v, struct block *b);
 
-/* chain.c: executes a block's code from there on, and blocks that follow; what it returns. */
-unsigned block_execute(struct block_state *s, const uint8_t *from);
-/* Where a block's code jumps at its end; EAX: whether the block jumps. */
+/* chain.c: where a hot block's code jumps at its end; EAX: whether the block jumps. */
 void blocks_chain(void);
 /* The code of one that is not hot. */
 extern const uint8_t blocks_cold[];

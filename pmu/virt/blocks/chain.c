@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The way into blocks' code, and from a hot block to the next. */
+/* The way from a hot block to the next. */
 #include "kernel/base/layout.h"
 #include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/blocks/places.h"
@@ -8,21 +8,6 @@
 #define RIP_IN_STATE                                                                               \
     ((int)offsetof(struct vcpu, vmcb.rip) - (int)offsetof(struct vcpu, stack.state) + 8)
 
-unsigned block_execute(struct block_state *s, const uint8_t *from)
-{
-    asm volatile("push %%rbp\n"
-                 "mov %%rsp, %c[host](%%rcx)\n"
-                 "mov %%rcx, %%rsp\n"
-                 "call *%%rax\n"
-                 "mov %c[host](%%rsp), %%rsp\n"
-                 "pop %%rbp"
-                 : "+a"(from), "+c"(s)
-                 : [host] "i"(offsetof(struct block_state, host_rsp))
-                 : "rbx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-                   "memory", "cc");
-    return (unsigned)(uint64_t)from;
-}
-
 /* Counts the block, and goes on with the one that followed it before, if that is the next, has not
  * changed, and fits. */
 __attribute__((naked)) void blocks_chain(void)
@@ -30,8 +15,7 @@ __attribute__((naked)) void blocks_chain(void)
     asm volatile(
         "mov %c[most](%%rsp), %%r8\n"
         "mov %c[block](%%rsp), %%rdi\n"
-        "test %%r8, %%r8\n"
-        "jz 2f\n"
+        "mov %%eax, %%r9d\n"
         "imul %[way_size], %%eax, %%eax\n"
         "lea %c[way](%%rdi, %%rax), %%rsi\n"
         "mov %c[way_sums](%%rsi), %%rdx\n"
@@ -41,6 +25,8 @@ __attribute__((naked)) void blocks_chain(void)
         "mov %%rdx, %c[sums] + 8(%%rsp)\n"
         "mov (%%rsi), %%rax\n"
         "mov %%rax, %c[rip](%%rsp)\n"
+        "test %%r8, %%r8\n"
+        "jz 2f\n"
         "mov %c[link](%%rsi), %%rdi\n"
         "xor (%%rdi), %%rax\n"
         "mov places_time, %%rcx\n"
@@ -58,7 +44,7 @@ __attribute__((naked)) void blocks_chain(void)
         "jmp *%c[enter](%%rdi)\n"
         "1: mov %[counted], %%eax\n"
         "ret\n"
-        "2: or %[ended], %%eax\n"
+        "2: lea %c[looked_at](%%r9), %%eax\n"
         "ret\n"
         ".globl blocks_cold\nblocks_cold: mov %[next], %%eax\n"
         "ret"
@@ -70,6 +56,6 @@ __attribute__((naked)) void blocks_chain(void)
           [checked] "i"(offsetof(struct block, checked)),
           [all_sums] "i"(offsetof(struct block, way[false].sums)),
           [code] "i"(offsetof(struct block, code)), [enter] "i"(offsetof(struct block, enter)),
-          [counted] "i"(COUNTED), [ended] "i"(ENDED), [next] "i"(NEXT));
+          [counted] "i"(COUNTED), [looked_at] "i"(LOOKED_AT), [next] "i"(NEXT));
 }
 _Static_assert(offsetof(struct block, rip) == 0 && offsetof(struct way, rip) == 0, "blocks_chain");
