@@ -47,14 +47,20 @@ static uint64_t read_gates(void)
 static uint64_t gates(void) { return kernels_gates; }
 static uint64_t read_debugctl(void) { return msr_or_0(DEBUGCTL); }
 static uint64_t entry(void) { return hal_pmi_is_nmi() ? APIC_LVT_NMI : APIC_PMI_VECTOR; }
-static uint64_t entry_here(void) { return pmu_here()->counters ? apic_read_pmi_lvt() : entry(); }
 static uint64_t read_control(void) { return msr_or_0(pmu_here()->msr.global_control); }
 
-/* Without what firmware's counters and reserved bits say; a counter that somebody has may overflow
- * at any time. */
+/* A counter that somebody has may overflow at any time: its interrupt masks the entry. */
+static bool may_overflow(void) { return pmu_this_cpu()->running || hal_counters_owned_here(); }
+
+static uint64_t entry_here(void)
+{
+    return pmu_here()->counters && !may_overflow() ? apic_read_pmi_lvt() : entry();
+}
+
+/* Without what firmware's counters and reserved bits say. */
 static uint64_t read_status(void)
 {
-    if (pmu_this_cpu()->running || hal_counters_owned_here())
+    if (may_overflow())
         return 0;
     return msr_or_0(pmu_here()->msr.global_status) & (pmu_here()->counters | FROZEN);
 }
