@@ -86,9 +86,9 @@ struct block {
     struct part *part;
 };
 
-/* What a hot block's code returns: a part that blocks.c must begin; or, where it ended, COUNTED: what
- * its way says is done; LOOKED_AT: that too, but its branch must be looked at, and 1 more where it
- * jumps; NEXT: as COUNTED, and the block that follows is not hot; ENDED: nothing is done. */
+/* What a hot block's code returns: a part that blocks.c must begin; or, where it ended, COUNTED:
+ * what its way says is done; LOOKED_AT: that too, but its branch must be looked at, and 1 more
+ * where it jumps; NEXT: as COUNTED, and the next block is not hot; ENDED: nothing is done. */
 enum { COUNTED = 0x100, LOOKED_AT = 0x200, NEXT = 0x400, ENDED = 0x800 };
 
 /* Where translate.c puts a block: free space for this much of each. */

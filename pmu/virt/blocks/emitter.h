@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Host code for blocks: emitter.c has what all of it is made of, hot_code.c what hot ones have
- * besides. */
+/* Host code for blocks: what all of it is made of. */
 #pragma once
 #include "pmu/virt/blocks/blocks.h"
 
@@ -23,11 +22,3 @@ COLD void need_register(struct emitter *e, unsigned reg);
 COLD void need_flags(struct emitter *e);
 COLD void release_register(struct emitter *e, unsigned reg);
 COLD void save_state(struct emitter *e);
-
-/* hot_code.c: what comes before a part's own code, which begins with the state in memory. */
-COLD void hot_enter_part(struct emitter *e, const struct block *b, struct part *p);
-/* A store of the address in RDI that CALL leaves. */
-COLD void hot_call(struct emitter *e, uint64_t next);
-/* Ends the code that begins at `emitted`, and moves it to where it stays. */
-COLD void hot_end(struct emitter *e, struct block *b, const uint8_t *emitted,
-                  struct block_space *space);

@@ -4,7 +4,7 @@
  * common. An emulator takes longer to translate it, so that only blocks that run often have it. */
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"
-#include "pmu/virt/blocks/emitter.h"
+#include "pmu/virt/blocks/hot_code.h"
 #include "pmu/virt/blocks/places.h"
 
 /* Back to blocks.c, which does what this part needs. */

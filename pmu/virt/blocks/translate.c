@@ -6,7 +6,7 @@
  * not use. So the processor itself computes results and flags. */
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"
-#include "pmu/virt/blocks/emitter.h"
+#include "pmu/virt/blocks/hot_code.h"
 #include "pmu/virt/quirk.h"
 
 static COLD void enter_part(struct emitter *e, const struct block *b, struct part *p)
