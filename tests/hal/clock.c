@@ -159,8 +159,8 @@ TEST(clock, counters,
     CHECK_RANGE(measured(read_taken_away, 10 * MHZ), want - want / 100, want + want / 100);
 }
 
-/* Looks whether a counter stands still, one end of a window, looks of 960 NOPs, which take 100 ticks
- * and more, in 40 million ticks of the TSC. */
+/* Looks whether a counter stands still, one end of a window, looks in 40 million ticks of the TSC,
+ * each of 960 NOPs, which take 100 ticks and more. */
 #define READS_STILL 201u
 #define READS_MAX (READS_STILL + 5 + 40000000 / 100)
 
