@@ -299,7 +299,7 @@ static struct block *run_hot(struct vcpu *v, struct block *b, bool user)
 static struct block *run_block(struct vcpu *v, struct block *b, bool user)
 {
     const bool goes_on = v->stack.state.most || hot_runs == 1;
-    if (!b->hot && goes_on && ++b->runs >= hot_runs)
+    if (!b->hot && goes_on && ++b->runs == hot_runs)
         block_heat(v, b);
     return b->hot ? run_hot(v, b, user) : run_cold(v, b, user);
 }

@@ -72,6 +72,14 @@ static const uint8_t *gather_code(struct vcpu *v, uint64_t rip, const uint8_t *f
     return gathered + PAGE_SIZE - all;
 }
 
+/* Nothing is known to follow it. */
+static void make_block(struct vcpu *v, struct block *b, const uint8_t *bytes,
+                       struct block_space *to)
+{
+    block_translate(v, b, bytes, to);
+    b->way[false].link = b->way[true].link = blocks;
+}
+
 struct block *block_look_up(struct vcpu *v, enum vectors allowed)
 {
     uint64_t rip = v->vmcb.rip;
@@ -96,8 +104,7 @@ struct block *block_look_up(struct vcpu *v, enum vectors allowed)
         if (!*entry)
             *entry = (uint16_t)block_count++;
         b = &blocks[*entry];
-        block_translate(v, b, bytes, &space);
-        b->way[false].link = b->way[true].link = blocks;
+        make_block(v, b, bytes, &space);
     }
     if (!b->instructions || b->vectors > allowed)
         return NULL;
@@ -116,8 +123,7 @@ void block_heat(struct vcpu *v, struct block *b)
         return;
     }
     hot_space.part = b->part;
-    block_translate(v, b, there, &hot_space);
-    b->way[false].link = b->way[true].link = blocks;
+    make_block(v, b, there, &hot_space);
     b->code = there;
     b->checked = places_time;
 }

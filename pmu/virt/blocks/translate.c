@@ -202,10 +202,10 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
         return false;
     }
     bool jumps = source_form_is(s->form, "CRS") || (s->form == 'g' && insn_reg(&s->i) > 1);
-    if (jumps)
+    if (jumps) {
         translate_jump(p, s, immediate);
-    if (jumps)
         enter_part(e, b, p);
+    }
     if (s->form == 'C' && e->hot)
         hot_call(e, after);
     if (jumps || source_form_is(s->form, "jJokK"))
@@ -230,8 +230,8 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
 
 static COLD void end_part(struct block *b, struct emitter *e)
 {
-    struct part *p = &b->part[b->parts - 1];
-    if (!b->parts)
+    struct part *p = b->parts ? &b->part[b->parts - 1] : NULL;
+    if (!p)
         return;
     if (!e->hot && (!p->code || p->code == e->at)) {
         p->code = NULL;
