@@ -44,7 +44,6 @@ static void forget_all(void)
     hot_space.code = hot_code;
     block_forget_code();
     block_count = 1;
-    places_time++; /* links lead to blocks whose place others take */
 }
 
 /* The entry of block_index where the block is, or would be. */
