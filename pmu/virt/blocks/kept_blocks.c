@@ -44,6 +44,7 @@ static void forget_all(void)
     hot_space.code = hot_code;
     block_forget_code();
     block_count = 1;
+    places_time++; /* no link leads to a hot block whose code another takes the place of */
 }
 
 /* The entry of block_index where the block is, or would be. */
