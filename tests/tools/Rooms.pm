@@ -13,7 +13,7 @@ my @house = qw(
     kernel/mm 700
     kernel/console 670
     pmu 2930
-    pmu/virt 9800
+    pmu/virt 9810
     hal/machine 2160
     hal 3120
     kernel/counting 480
@@ -29,7 +29,7 @@ my @house = qw(
     tests/harness 6690
     tests/hal 3500
     tests/pmu 6530
-    tests/vpmu 2790
+    tests/vpmu 2820
     tests/profiling 3470
     tests/etw 2810
     tests/kernel 3280
@@ -43,13 +43,13 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 my %lines = (@house, qw(
     kernel/user 10050
     tests/ring3 8400
-    tests/guests 6390
+    tests/guests 6400
     tests/machines 2510
     tests/tools 7940
     tests/programs 4140
     tests/drivers 2820
     tests/samples 1120
-    tests/mutants 700
+    tests/mutants 710
     doc 660
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};

@@ -187,6 +187,31 @@ LAB_TEST(vpmu, listed,
     CHECK_BECAUSE(vpmu_accesses().rdmsr - before, 2 * b->depth, 100, "two or three an entry");
 }
 
+/* More code than there is space for that of hot blocks; each block adds another number. */
+#define HOT_BLOCKS 4000u
+#define HOT_TURNS 450u /* a block is hot after 400 */
+static uint64_t hot_sum;
+static __attribute__((noinline)) void add_far_and_wide(uint64_t n)
+{
+    static const uint64_t one = 1;
+    uint64_t sum = 0;
+    asm volatile("1: .set number_, 0\n\t.rept 4000\n\t.set number_, number_ + 1\n\t"
+                 "add (%2), %0\n\tadd (%2), %0\n\tadd $number_, %0\n\tjmp . + 2\n\t.endr\n\t"
+                 "dec %1\n\tjnz 1b"
+                 : "+r"(sum), "+r"(n)
+                 : "r"(&one));
+    hot_sum = sum;
+}
+
+LAB_TEST(vpmu, much_hot_code,
+         "code that is executed often does what it says, where there is too much of it to keep "
+         "[slow]")
+{
+    SKIP_WITHOUT_VPMU();
+    lab_count(0, pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL), 0, add_far_and_wide, HOT_TURNS);
+    CHECK_EQ(hot_sum, HOT_TURNS * (2 * HOT_BLOCKS + HOT_BLOCKS * (HOT_BLOCKS + 1) / 2));
+}
+
 #define STORES 500u
 #define PAGES 64u
 static void store_often(uint64_t page)
