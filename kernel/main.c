@@ -41,7 +41,7 @@
 #include "kernel/trap.h"
 #include "pmu/pmu.h"
 
-BOOT_OPTIONS("counters= rdpmc= hal= pmi= tick= cpus=");
+BOOT_OPTIONS("counters= rdpmc= hal= pmi= tick= cpus= x2apic=");
 
 /* Each CPU, once it has its block and can take exceptions. */
 static void init_cpu(void)
@@ -170,6 +170,7 @@ void kernel_main(void)
     identity_print(&boot_info);
     acpi_read(&boot_info, &acpi);
     machine_reset_by(&acpi.reset, acpi.no_8042);
+    apic_choose(&acpi);
     apic_init_cpu();
     clock_init(&acpi.clocks, boot_wraps() ? BOOT_WRAPS_NS : 0);
     sched_init();

@@ -2,6 +2,8 @@
 /* The local APIC. Each CPU touches its own; no lock. Any IRQL; ICR writes with interrupts off.
  * Source: Intel SDM vol. 3 "Advanced Programmable Interrupt Controller". */
 #include "hal/machine/apic.h"
+#include "hal/machine/acpi.h"
+#include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
@@ -25,7 +27,8 @@ enum {
 #define TIMER_PERIODIC (1u << 17)
 #define SPURIOUS_VECTOR 0xff
 #define APIC_ENABLE (1u << 8)
-#define BUSY_LIMIT 100000 /* PAUSEs */
+#define MEMORY_ID_LAST 0xfeu /* that the registers in memory reach */
+#define BUSY_LIMIT 100000    /* PAUSEs */
 
 uint64_t apic_timer_hz;
 bool apic_x2;
@@ -83,11 +86,22 @@ static bool is_tcg(void)
     return cpu_features.hypervisor && cpuid(0x40000000, 0).ebx == 0x54474354; /* "TCGT" */
 }
 
+static bool prefers_x2; /* written at boot, before the first APIC is on */
+
+void apic_choose(const struct acpi_info *info)
+{
+    prefers_x2 = cpu_features.hypervisor && !is_tcg();
+    for (unsigned i = 0; i < info->apic_count; i++)
+        prefers_x2 |= info->apic_ids[i] > MEMORY_ID_LAST;
+    if (boot_flag("x2apic=on") || boot_flag("x2apic=off"))
+        prefers_x2 = boot_flag("x2apic=on");
+}
+
 void apic_init_cpu(void)
 {
     uint64_t base = rdmsr(MSR_APIC_BASE);
 
-    apic_x2 = cpu_features.x2apic && (base & APIC_BASE_X2APIC || !is_tcg());
+    apic_x2 = cpu_features.x2apic && (base & APIC_BASE_X2APIC || prefers_x2);
     wrmsr(MSR_APIC_BASE, base | APIC_BASE_ENABLE);
     if (apic_x2)
         wrmsr(MSR_APIC_BASE, base | APIC_BASE_ENABLE | APIC_BASE_X2APIC);
@@ -131,7 +145,7 @@ void apic_send_self(uint8_t vector)
         ICR_SELF | vector; /* ICR_HIGH stays: an interrupted write_icr may have set it */
 }
 
-bool apic_reaches(uint32_t id) { return apic_x2 ? id != 0xffffffff : id < 0xff; }
+bool apic_reaches(uint32_t id) { return apic_x2 ? id != 0xffffffff : id <= MEMORY_ID_LAST; }
 
 /* One bit of the 256 of a register. */
 static bool bit_of(uint32_t reg, uint8_t vector)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The local APIC of this CPU: x2APIC where there is one that can be used, else memory-mapped. */
+/* The local APIC of this CPU: memory-mapped, or x2APIC where apic_choose says. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,6 +32,13 @@ static inline void apic_eoi(void) { apic_write(0xb0, 0); }
 /* The counter LVT. */
 static inline void apic_write_pmi_lvt(uint32_t value) { apic_write(APIC_LVT_PMI, value); }
 
+struct acpi_info;
+
+/* x2APIC is used where firmware has turned it on, where a CPU's id needs it, and below a
+ * hypervisor, whose exits are cheaper then; other firmware may rely on the registers in memory
+ * (X2APIC_OPT_OUT of the DMAR). x2apic=on|off chooses; what firmware turned on stays. Once, before
+ * apic_init_cpu. */
+void apic_choose(const struct acpi_info *info);
 /* Turns this CPU's APIC on, with every local interrupt masked but LINT1, the NMI. */
 void apic_init_cpu(void);
 const char *apic_mode(void);

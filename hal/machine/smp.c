@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* AP start and IPIs. Under a hypervisor timeouts count PAUSEs, not time: an emulator's other CPUs
- * may run only after millions of instructions. Source: Intel SDM vol. 3 "Multiple-processor
- * management". */
+/* AP start and IPIs. Timeouts count PAUSEs as well as time: an emulator's other CPUs may run only
+ * after millions of instructions, a busy host's after milliseconds.
+ * Source: Intel SDM vol. 3 "Multiple-processor management". */
 #include "hal/machine/smp.h"
 #include "hal/machine/acpi.h"
 #include "hal/machine/apic.h"
@@ -18,9 +18,9 @@
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 
-#define START_NS 500000000u /* a CPU starts within a few milliseconds, or never */
-#define START_PAUSES                                                                               \
-    2000000u /* the same under a hypervisor; two are enough for QEMU, 150 for KVM */
+#define START_NS 500000000u   /* a CPU starts within a few milliseconds, or never */
+#define START_PAUSES 2000000u /* and besides; two are enough for QEMU, 150 for KVM */
+#define ARRIVED_LIMITS 40u    /* for one that has begun */
 #define USUAL_PAGE 0x8000u
 #define LOW_END 0xa0000u
 #define SILENT_MAX 4    /* after so many failures in a row the rest is not tried */
@@ -39,32 +39,52 @@ static void *call_argument;           /* L: call_lock */
 static void (*call_ended)(uint64_t entered, void (*function)(void *)); /* written at boot */
 static const struct smp_plan *plan;
 static struct cpu *starting; /* the block of the CPU being started */
-static uint32_t started;     /* atomic: it runs */
-static uint32_t start_page;  /* physical: where it begins; written at boot */
+static enum start { WAITED_FOR, GIVEN_UP, ARRIVED, RUNS } started; /* atomic */
+static uint32_t start_page; /* physical: where it begins; written at boot */
+
+static bool set_started(enum start from, enum start to)
+{
+    return __atomic_compare_exchange_n(&started, &from, to, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
 
 void smp_ap_main(void);
 void smp_ap_main(void)
 {
     struct cpu *cpu = __atomic_load_n(&starting, __ATOMIC_ACQUIRE);
+    while (!set_started(WAITED_FOR, ARRIVED)) /* too late: its INIT comes */
+        pause();
     vm_init_cpu();
     cpu_init(cpu, cpu->number);
     cpu_load_idt();
     plan->init();
-    __atomic_store_n(&started, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&started, RUNS, __ATOMIC_RELEASE);
     tsc_answer();
     sti();
     plan->run();
 }
 
-static bool wait_started(void)
+static bool runs_within(unsigned limits)
 {
-    uint64_t end = clock_ns() + START_NS;
-    for (unsigned i = 0; cpu_features.hypervisor ? i < START_PAUSES : clock_ns() < end; i++) {
-        if (__atomic_load_n(&started, __ATOMIC_ACQUIRE))
+    uint64_t end = clock_ns() + limits * (uint64_t)START_NS;
+    for (uint64_t i = 0; i < limits * (uint64_t)START_PAUSES || clock_ns() < end; i++) {
+        if (__atomic_load_n(&started, __ATOMIC_ACQUIRE) == RUNS)
             return true;
         pause();
     }
-    return __atomic_load_n(&started, __ATOMIC_ACQUIRE); /* this CPU may have been stopped */
+    return false;
+}
+
+/* Who has arrived may hold a lock, and is waited for: an INIT would leave it locked. */
+static bool wait_started(uint32_t id)
+{
+    if (runs_within(1))
+        return true;
+    if (set_started(WAITED_FOR, GIVEN_UP))
+        return false;
+    if (!runs_within(ARRIVED_LIMITS))
+        panic("the CPU with APIC id %u started, and does not come to its work", id);
+    return true;
 }
 
 static void delay_ns(uint64_t ns)
@@ -83,9 +103,9 @@ static bool start_one(uint32_t id)
     apic_send_startup(id, start_page >> 12);
     if (!cpu_features.hypervisor)
         delay_ns(STARTUP_DELAY_NS);
-    if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE))
+    if (__atomic_load_n(&started, __ATOMIC_ACQUIRE) == WAITED_FOR)
         apic_send_startup(id, start_page >> 12);
-    return wait_started();
+    return wait_started(id);
 }
 
 static bool page_is_free(const struct boot_info *info, uint32_t page)
@@ -133,7 +153,7 @@ static bool start_cpu(uint32_t id)
     }
     cpu->number = cpu_count;
     boot_put_ap(phys_to_virt(start_page), plan->idle_stack(cpu), pages);
-    __atomic_store_n(&started, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&started, WAITED_FOR, __ATOMIC_RELAXED);
     __atomic_store_n(&starting, cpu, __ATOMIC_RELEASE);
     if (!start_one(id)) {
         apic_send_init(id); /* if it starts late, this makes it wait for a STARTUP */

@@ -14,7 +14,7 @@ my @house = qw(
     kernel/console 670
     pmu 2930
     pmu/virt 9810
-    hal/machine 2160
+    hal/machine 2200
     hal 3120
     kernel/counting 480
     kernel/ke 5900
