@@ -3,6 +3,7 @@
  * ntpmu's. It reports as TAP on COM1 and ends through isa-debug-exit. What the PMU is, it takes
  * from CPUID. */
 #include "tests/guests/checks.h"
+#include "tests/harness/questions.h"
 
 /* What one vendor calls things. */
 struct pmu {
@@ -310,6 +311,20 @@ static void check_pauses(void)
     pmu.instructions = 0xc0 | EN;
 }
 
+/* As rr asks all leaves of a hypervisor. */
+static void check_questions(void)
+{
+    uint64_t on, off;
+    uint32_t msr = arm_counter(0, KERNEL, 0, &on, &off);
+    try_wrmsr(msr, on);
+    struct questions q = questions_ask(0);
+    try_wrmsr(msr, off);
+    disarm(0);
+    check_that("a question has one answer", q.answers[1], q.answers[0]);
+    check_that("which changes no count", q.exact[1], q.exact[0]);
+    check_that("nor how early RDPMC may look", q.lacking[1], q.lacking[0]);
+}
+
 static void timer(bool on)
 {
     APIC(0x3e0) = 0xb;
@@ -474,6 +489,7 @@ void payload_main(uint32_t magic, uint32_t info)
         try_wrmsr(pmu.gate, 0);
     check_far_memory();
     check_pauses();
+    check_questions();
     check_interrupted();
     for (unsigned i = 0; i < sizeof periods / sizeof periods[0]; i++) {
         check_overflow(PMI_VECTOR, periods[i]);
