@@ -144,7 +144,7 @@ sub json { open my $in, '<', $_[0] or return {}; local $/; return decode_json(<$
 
 # With all rows of each model, as if they had none in common.
 my $baseline = json('tests/tools/baseline.json');
-my $common = delete $baseline->{all};
+my ($common, $others) = delete @$baseline{qw(all others)};
 $_ = { %$common, %$_ } for grep { ref } values %$baseline;
 for my $model (qw(intel-v5 amd-v2)) {
     my ($status, $said) = costs("PMU=$model");
@@ -167,7 +167,7 @@ my $other = tempdir(CLEANUP => 1) . '/baseline.json';
 sub against
 {
     my ($name, $status, $says, $change) = @_;
-    my $data = decode_json(JSON::PP->new->encode($baseline));
+    my $data = decode_json(JSON::PP->new->encode({ %$baseline, others => $others }));
     $change->($data, $data->{'amd-v2'});
     open my $out, '>', $other or die "$other: $!";
     print $out JSON::PP->new->encode($data);
@@ -185,4 +185,10 @@ against('an operation less', 1, qr/^# GROWN gone: not measured$/m,
 against('one that is new', 1, qr/^# GROWN $sample: not in /m, sub { delete $_[1]{$sample} });
 against('by another compiler', 0, qr/^# \S+ is of another compiler, cc 1: /m,
         sub { $_[0]{compiler} = 'cc 1'; $_[1]{'a counter freed'}[0] -= 40 });
+against('by another compiler that the baseline has', 1, qr/^# GROWN $sample: 2 instructions before/m,
+        sub {
+            $_[0]{others}{ json("$build/bench.json")->{compiler} } //= {};
+            $_[0]{compiler} = 'cc 1';
+            $_[1]{$sample}[0]--;
+        });
 done_testing;
