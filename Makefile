@@ -13,6 +13,9 @@ $(if $(word 2,[$(CURDIR)/$(BUILD)]),$(error There is a space in $(CURDIR)/$(BUIL
 # Tools for x86-64, on another kind of host.
 CROSS  := $(if $(filter-out x86_64 amd64,$(shell uname -m)),x86_64-linux-gnu-)
 
+# Where Arch has prove.
+export PATH := $(PATH):/usr/bin/core_perl
+
 # boot/deps knows what the goals need: "make deps" installs it first, other goals stop where it is
 # missing.
 GOALS  := $(filter-out deps,$(or $(MAKECMDGOALS),all)) $(WITH) \
@@ -92,7 +95,7 @@ PROGRAM_CC := $(if $(filter %.c,$(PROGRAM)),$(WIN_CC),$(WIN_CXX)) -O2 -g -static
 DRIVER_SOURCES := $(filter-out %.sys %.SYS,$(DRIVER))
 DRIVER_NAME = $(basename $(notdir $(firstword $(subst +, ,$(1)))))
 DRIVER_IMAGE := $(foreach d,$(DRIVER_SOURCES),$(BUILD)/program/$(call DRIVER_NAME,$(d)).sys)
-DDK := /usr/x86_64-w64-mingw32/include/ddk
+DDK := $(wildcard $(addprefix /usr/x86_64-w64-mingw32/,include/ddk sys-root/mingw/include/ddk))
 
 # The kernel alone, and with the tests. Where tests/ is not there, the kernel runs PROGRAM= and
 # DRIVER= all the same.

@@ -198,8 +198,8 @@ if (!@ARGV || "@ARGV" =~ /cookie/) {
 
 # Sections that are not on pages of their own, as old MSVC drivers have them.
 my $aligned = '--section-alignment=0x20,--file-alignment=0x20';
-system "x86_64-w64-mingw32-gcc-posix -O2 -w -isystem kernel/user/ddk"
-    . " -isystem /usr/x86_64-w64-mingw32/include/ddk -shared -nostdlib -s"
+system "$Environment::WIN_CC -O2 -w -isystem kernel/user/ddk"
+    . " -isystem $Environment::DDK -shared -nostdlib -s"
     . " -Wl,--subsystem,native,-e,DriverEntry,--exclude-all-symbols,$aligned"
     . " -o $build/packed.sys tests/samples/hello_driver.c -lntoskrnl -lhal -lgcc";
 check("DRIVER=$build/packed.sys PMU=none", 0, qr/\\Driver\\packed goes\n# PASS/);
@@ -208,7 +208,7 @@ check("DRIVER=$build/packed.sys PMU=none", 0, qr/\\Driver\\packed goes\n# PASS/)
 system "clang --target=x86_64-pc-windows-msvc -O2 -Wall -Wextra -fms-extensions"
     . " -Xclang -stack-protector -Xclang 2 -c -o $build/msvc.o tests/drivers/msvc_driver.c";
 for ('', ",$aligned") {
-    system "x86_64-w64-mingw32-gcc-posix -shared -nostdlib -s -Wl,--subsystem,native,"
+    system "$Environment::WIN_CC -shared -nostdlib -s -Wl,--subsystem,native,"
         . "-e,GsDriverEntry,--exclude-all-symbols$_ -o $build/msvc.sys $build/msvc.o -lntoskrnl";
     check("DRIVER=$build/msvc.sys PMU=none", 0,
           qr/^tries 11 110 110, copied 8, own cookie\nmsvc_driver goes\n# PASS/m);

@@ -6,11 +6,13 @@
 use strict;
 use warnings;
 use Test::More;
+use lib 'tests/tools';
+use Environment;
 
 my ($seed, $count, $build) = map { $ENV{ $_->[0] } || $_->[1] }
     ['SEED', 1], ['COUNT', 10_000_000], ['BUILD', 'build'];
 mkdir $build;
-is(system("cc -std=gnu11 -O2 -Wall -Wextra -Werror -DKASAN_ON=0 -DKCSAN_ON=0"
+is(system("cc -std=gnu11 -O2 -Wall -Wextra $Environment::WERROR -DKASAN_ON=0 -DKCSAN_ON=0"
           . " -Itests/guests/fuzz/host -I. -o $build/fuzz-insn"
           . " tests/guests/fuzz/insn.c tests/guests/fuzz/fuzz.c"
           . ' kernel/base/insn.c kernel/base/format.c -lZydis'), 0, 'the program can be built')

@@ -12,6 +12,7 @@ use strict;
 use warnings FATAL => 'all';
 no warnings qw(qw portable);    # QEMU's options have commas, addresses 64 bits
 use lib 'tests/tools';
+use Environment;
 use File::Path qw(make_path remove_tree);
 use Test::More;
 use Time::HiRes qw(time sleep);
@@ -327,7 +328,7 @@ sub debugs
 # `make iso` with a program, its library and a driver; the menu's first entry runs them.
 sub program_on_stick
 {
-    my $windows = 'x86_64-w64-mingw32-gcc-posix -O2 -s';
+    my $windows = "$Environment::WIN_CC -O2 -s";
     system "echo 'int answer(void) { return 42; }' >$dir/own.c;"
         . " echo 'int answer(void); int main(int n, char **v) { return answer() - 40 - n; }'"
         . " >$dir/main.c; $windows -shared -o $dir/own.dll $dir/own.c &&"

@@ -8,6 +8,8 @@
 use strict;
 use warnings FATAL => 'all';
 use Test::More;
+use lib 'tests/tools';
+use Environment;
 use File::Path 'make_path';
 
 my $build = ($ENV{BUILD} // 'build') . '/cpus';
@@ -20,7 +22,7 @@ sub first_bits { my ($n) = @_; return (1 << $n) - 1 }
 sub build_program
 {
     make_path($build);
-    my $cc = 'cc -std=gnu11 -O1 -Wall -Wextra -Werror -I.';
+    my $cc = "cc -std=gnu11 -O1 -Wall -Wextra $Environment::WERROR -I.";
     for (qw(intel amd branches)) {
         system("$cc -include $folder/row.h -c -o $build/$_.o pmu/$_.c") == 0 or return 0;
     }

@@ -10,6 +10,8 @@
 use strict;
 use warnings;
 use Test::More;
+use lib 'tests/tools';
+use Environment;
 use File::Path 'make_path';
 
 my $build = ($ENV{BUILD} // 'build') . '/libpfm';
@@ -26,7 +28,7 @@ sub program
 {
     my ($name, $build_it) = @_;
     make_path($build);
-    my $flags = '-std=gnu11 -O1 -Wall -Wextra -Werror -I.';
+    my $flags = "-std=gnu11 -O1 -Wall -Wextra $Environment::WERROR -I.";
     system("cc $flags -o $build/$name tests/pmu/libpfm/$name.c $build_it") == 0 or return;
     my @printed = map { chomp; [split /\t/, $_, -1] } `$build/$name`;
     return $? ? () : @printed;

@@ -206,7 +206,7 @@ SKIP: {
     $rust = "/usr/bin/$rust" if -x '/usr/bin/rustc';
     skip "$rust has no library", 2 if !-d (`$rust --print target-libdir` =~ s/\n//r);
     my $failed = system "mkdir -p $build; $rust -O -o $build/count.exe"
-        . " -C linker=x86_64-w64-mingw32-gcc-posix tests/samples/count.rs";
+        . " -C linker=$Environment::WIN_CC tests/samples/count.rs";
     check_made($failed ? '' : "$build/count.exe", $_, 0, qr/^alone: 2000000$/m,
                qr/^at once: \[200000, 400000, 600000, 800000\]\n# PASS/m)
         for 'PMU=intel-v5', 'PMU=amd-v2 SMP=4';
@@ -214,7 +214,7 @@ SKIP: {
 
 # Programs of other tool chains, by what they import: UCRT64's, the API sets of ucrtbase.dll; Visual
 # Studio's, these, vcruntime140.dll and msvcp140.dll. They get Wine's.
-my $gcc_windows = 'x86_64-w64-mingw32-gcc-posix';
+my $gcc_windows = $Environment::WIN_CC;
 # What a library exports, for the linker.
 sub import_library
 {
@@ -248,7 +248,7 @@ sub make_ucrt_library
     my $libraries = join ' ', map { "-l$_" }
         qw(stdc++ mingw32 gcc gcc_eh mingwex pthread ucrt kernel32 advapi32 winmm);
     my $setjmp = '_setjmp=__intrinsic_setjmpex';
-    return system("x86_64-w64-mingw32-g++-posix -D_UCRT -O2 -w -static -s -o $to "
+    return system("$Environment::WIN_CXX -D_UCRT -O2 -w -static -s -o $to "
                   . "tests/programs/beside.cpp -nodefaultlibs -Wl,--defsym=$setjmp "
                   . "-Wl,--start-group $libraries -Wl,--end-group") ? '' : $to;
 }
@@ -291,7 +291,7 @@ check('tests/samples/read.cpp', "PMU=amd-v2 $mine", 0, qr/^# libraries of Wine \
 
 # Libraries beside a program come before the kernel's.
 if (wanted('bring.exe')) {
-    my $windows = 'x86_64-w64-mingw32-gcc-posix -O2 -nostdlib -s';
+    my $windows = "$Environment::WIN_CC -O2 -nostdlib -s";
     open my $out, '>', "$build/bring.c" or die;
     print $out "__declspec(dllimport) int answer(void), _getpid(void);\n"
         . "__declspec(dllimport) void *LoadLibraryA(const char *),"
@@ -327,7 +327,7 @@ if (wanted('bring.exe')) {
 
 # Entry points of libraries, one of which refuses, and exports that another library has.
 if (wanted('entries.c')) {
-    my $windows = 'x86_64-w64-mingw32-gcc-posix -O2 -nostdlib -s -shared';
+    my $windows = "$Environment::WIN_CC -O2 -nostdlib -s -shared";
     my $main = '__declspec(dllimport) void OutputDebugStringA(const char *);'
         . ' static char text[] = "%s 0\n"; int entry(void *base, unsigned why, void *unused)'
         . ' { text[sizeof text - 3] = 48 + why; OutputDebugStringA(text); return %d; }'
@@ -372,7 +372,7 @@ if (wanted('entries.c')) {
 # 256 KB more of libraries, with a pointer to relocate in each 64 bytes and no place of their own,
 # cost at most 0.2 s at 100 million instructions a second.
 if (wanted('weight.exe')) {
-    my $windows = 'x86_64-w64-mingw32-gcc-posix -O2 -s';
+    my $windows = "$Environment::WIN_CC -O2 -s";
     open my $out, '>', "$build/weight.c" or die;
     print $out "#include <stdio.h>\n#include <x86intrin.h>\nint answer(void);\n"
         . "int main(void) { printf(\"at %llu\\n\", __rdtsc()); return answer() != 42; }\n";
@@ -454,7 +454,7 @@ $fuzzed = `SEED=1 COUNT=10 BUILD=$build tests/programs/fuzz-images $try 2>&1 </d
 ok(!$? && $fuzzed =~ /^10 images, seed 1: (?=.*FAIL)(?=.*loaded)/m,
    '10 mutated drivers are refused or loaded') or diag($fuzzed);
 # And many more of the loader's files alone, on the host.
-my $gcc = 'gcc -O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover -I.';
+my $gcc = "gcc -O1 -g -Wall -Wextra $Environment::WERROR -fsanitize=address,undefined -fno-sanitize-recover -I.";
 my @images = map { "$build/$_" } qw(program/events.exe program/driver_try.sys dll/kernel32.dll);
 my $loader = 'tests/programs/pe/fuzz.c kernel/image/pe.c kernel/image/pe_names.c';
 is(system("$gcc -o $build/fuzz-pe $loader"), 0,

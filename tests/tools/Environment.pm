@@ -10,6 +10,16 @@ my @VARIABLES = qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIME
     QUICK QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM PROGRAM_ARGS DRIVER BENCH PAYLOAD PAYLOAD_ARGS
     PAYLOAD_MODULES LINUX INITRD CMDLINE);
 
+# mingw-w64's compilers, as the Makefile chooses them.
+my $posix = `command -v x86_64-w64-mingw32-gcc-posix 2>&1` ? '-posix' : '';
+our ($WIN_CC, $WIN_CXX) = map { "x86_64-w64-mingw32-$_$posix" } qw(gcc g++);
+
+# Where its headers for drivers are: of Debian and Arch, of Fedora.
+our ($DDK) = grep { -d } map { "/usr/x86_64-w64-mingw32/$_/ddk" } qw(include sys-root/mingw/include);
+
+# Of programs for the host: -Werror in CI alone, for who tests may have a newer compiler.
+our $WERROR = $ENV{HOST_WERROR} // '';
+
 # Deletes the variables of make and of tests/tools/run, and these. What KVM is here is the host's
 # affair: it decides no verdict.
 sub forget

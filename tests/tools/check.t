@@ -280,8 +280,8 @@ sub check_layouts
         '#include "kernel/driver/layouts.h"', '';
     holds("$count sizes and offsets of drivers' structures are those of mingw-w64's headers",
           $count ? () : 'none',
-          failure("printf '%b' '$program' | x86_64-w64-mingw32-gcc-posix -std=gnu11 -fsyntax-only "
-                  . '-I. -isystem /usr/x86_64-w64-mingw32/include/ddk -Wno-array-bounds -x c -'));
+          failure("printf '%b' '$program' | $Environment::WIN_CC -std=gnu11 -fsyntax-only "
+                  . "-I. -isystem $Environment::DDK -Wno-array-bounds -x c -"));
 }
 
 # The tests call each routine that drivers import and each function of kernel32, advapi32 and
