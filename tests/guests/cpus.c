@@ -293,9 +293,7 @@ static volatile unsigned went_back;
 /* Time is the same on both, although the virtual PMU hides what it spends on each. */
 static void look_at_tsc(void)
 {
-    uint32_t low, high;
-    asm volatile("rdtsc" : "=a"(low), "=d"(high));
-    uint64_t now = low | (uint64_t)high << 32;
+    uint64_t now = tsc();
     went_back += now < last_tsc;
     last_tsc = now;
 }

@@ -39,6 +39,20 @@ static inline uint8_t in8(uint16_t port)
     return v;
 }
 
+static inline uint32_t in32(uint16_t port)
+{
+    uint32_t value;
+    asm volatile("inl %1,%0" : "=a"(value) : "Nd"(port));
+    return value;
+}
+
+static inline uint64_t tsc(void)
+{
+    uint32_t low, high;
+    asm volatile("rdtsc" : "=a"(low), "=d"(high));
+    return low | (uint64_t)high << 32;
+}
+
 static inline void cpuid_at(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
 {
     asm volatile("cpuid"

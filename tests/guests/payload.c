@@ -198,21 +198,7 @@ static void check_reset(void)
     check_that("global status after reset", pmu.status ? rdmsr(pmu.status) : 0, 0);
 }
 
-static uint64_t tsc(void)
-{
-    uint32_t low, high;
-    asm volatile("rdtsc" : "=a"(low), "=d"(high));
-    return low | (uint64_t)high << 32;
-}
-
 /* --- Times. --- */
-
-static uint32_t in32(uint16_t port)
-{
-    uint32_t value;
-    asm volatile("inl %1,%0" : "=a"(value) : "Nd"(port));
-    return value;
-}
 
 /* Reads a port by INS, a string instruction. */
 static uint32_t in32_string(uint16_t port)

@@ -454,7 +454,8 @@ $fuzzed = `SEED=1 COUNT=10 BUILD=$build tests/programs/fuzz-images $try 2>&1 </d
 ok(!$? && $fuzzed =~ /^10 images, seed 1: (?=.*FAIL)(?=.*loaded)/m,
    '10 mutated drivers are refused or loaded') or diag($fuzzed);
 # And many more of the loader's files alone, on the host.
-my $gcc = "gcc -O1 -g -Wall -Wextra $Environment::WERROR -fsanitize=address,undefined -fno-sanitize-recover -I.";
+my $gcc = "gcc -O1 -g -Wall -Wextra $Environment::WERROR -fsanitize=address,undefined "
+    . '-fno-sanitize-recover -I.';
 my @images = map { "$build/$_" } qw(program/events.exe program/driver_try.sys dll/kernel32.dll);
 my $loader = 'tests/programs/pe/fuzz.c kernel/image/pe.c kernel/image/pe_names.c';
 is(system("$gcc -o $build/fuzz-pe $loader"), 0,

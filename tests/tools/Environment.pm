@@ -15,7 +15,8 @@ my $posix = `command -v x86_64-w64-mingw32-gcc-posix 2>&1` ? '-posix' : '';
 our ($WIN_CC, $WIN_CXX) = map { "x86_64-w64-mingw32-$_$posix" } qw(gcc g++);
 
 # Where its headers for drivers are: of Debian and Arch, of Fedora.
-our ($DDK) = grep { -d } map { "/usr/x86_64-w64-mingw32/$_/ddk" } qw(include sys-root/mingw/include);
+our ($DDK) = grep { -d }
+    map { "/usr/x86_64-w64-mingw32/$_/ddk" } qw(include sys-root/mingw/include);
 
 # Of programs for the host: -Werror in CI alone, for who tests may have a newer compiler.
 our $WERROR = $ENV{HOST_WERROR} // '';

@@ -45,7 +45,7 @@ my %lines = (@house, qw(
     tests/ring3 8400
     tests/guests 6400
     tests/machines 2510
-    tests/tools 7940
+    tests/tools 7960
     tests/programs 4140
     tests/drivers 2820
     tests/samples 1120

@@ -185,8 +185,8 @@ against('an operation less', 1, qr/^# GROWN gone: not measured$/m,
 against('one that is new', 1, qr/^# GROWN $sample: not in /m, sub { delete $_[1]{$sample} });
 against('by another compiler', 0, qr/^# \S+ is of another compiler, cc 1: /m,
         sub { $_[0]{compiler} = 'cc 1'; $_[1]{'a counter freed'}[0] -= 40 });
-against('by another compiler that the baseline has', 1, qr/^# GROWN $sample: 2 instructions before/m,
-        sub {
+against('by another compiler that the baseline has', 1,
+        qr/^# GROWN $sample: 2 instructions before/m, sub {
             $_[0]{others}{ json("$build/bench.json")->{compiler} } //= {};
             $_[0]{compiler} = 'cc 1';
             $_[1]{$sample}[0]--;

@@ -269,8 +269,8 @@ END
 # longest.
 
 {
-    my $made = system("gcc -O1 -Wall -Wextra $Environment::WERROR -fsanitize=undefined -fno-sanitize-recover "
-        . "-I. -o $dir/picture tests/tools/picture.c tests/harness/qr.c");
+    my $made = system("gcc -O1 -Wall -Wextra $Environment::WERROR -fsanitize=undefined "
+        . "-fno-sanitize-recover -I. -o $dir/picture tests/tools/picture.c tests/harness/qr.c");
     is($made, 0, 'the encoder for the host');
     my @ends = (17, 32, 53, 78, 106, 134, 154, 192, 230);
     my @texts = map { substr join('', map { chr 33 + $_ * $_ % 89 } 1 .. 300), $_ % 7, $_ }
