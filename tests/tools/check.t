@@ -261,6 +261,7 @@ sub check_symbols
           @uses ? Rooms::upward(@uses) : 'no object file');
     holds('no circle of files inside a room but the ' . @Rooms::CIRCLES . ' that Rooms.pm names',
           Rooms::circles(@uses));
+    # Windows' own headers (kernel/nt) are ring 3's, too, and say who has what.
     my @headers = grep { /\.h$/ && Rooms::room_of($_) && !m{^(?:tests|kernel/nt)/} } @sources;
     holds(@headers . ' headers declare what the file of their name defines, or what Rooms.pm lists',
           Rooms::misplaced(\%home, @headers));
