@@ -29,7 +29,7 @@ my @house = qw(
     tests/harness 6690
     tests/hal 3500
     tests/pmu 6530
-    tests/vpmu 2820
+    tests/vpmu 2850
     tests/profiling 3470
     tests/etw 2810
     tests/kernel 3280
@@ -45,7 +45,7 @@ my %lines = (@house, qw(
     tests/ring3 8400
     tests/guests 6400
     tests/machines 2510
-    tests/tools 7940
+    tests/tools 7970
     tests/programs 4140
     tests/drivers 2820
     tests/samples 1120
