@@ -16,7 +16,9 @@
 #include "kernel/base/x86.h"
 #include "kernel/console/screen.h"
 #include "kernel/console/serial.h"
+#include "kernel/init/init.h"
 #include "kernel/main.h"
+#include "pmu/virt/guests/virt_payload.h"
 #include "pmu/virt/virt.h"
 
 enum { PIC1_MASK = 0x21, PIC2_MASK = 0xa1 };
@@ -130,5 +132,5 @@ void boot_main(uint32_t magic, uint32_t info_address)
     if (virtual)
         virt_boot(model);
     boot_info.ap_pages = virt_ap_pages();
-    kernel_main();
+    kernel_main(init_thread);
 }

@@ -11,6 +11,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
+#include "pmu/virt/virt.h"
 
 #define HEADER_MAGIC 0x1badb002u
 #define HEADER_SEARCH 8192

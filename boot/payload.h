@@ -3,7 +3,7 @@
  * kernel (bzImage). */
 #pragma once
 #include <stdbool.h>
-#include "pmu/virt/virt.h"
+#include "pmu/virt/guests/virt_payload.h"
 
 struct boot_info;
 

@@ -16,6 +16,7 @@ void hal_pmi(struct trap_frame *frame);
  * address and requests a self-IPI, whose handler delivers the queued samples, oldest first. */
 void hal_pmi_use_nmi(void);
 bool hal_pmi_is_nmi(void);
+extern bool pmi_by_nmi;                      /* the same, for hal/; const once CPUs run */
 bool hal_pmi_nmi(uint64_t rip, uint64_t cs); /* whether a counter had overflowed */
 bool hal_pmi_noted(uint64_t *rip, uint64_t *cs, uint64_t *counters);
 void hal_pmi_deliver(struct trap_frame *frame, uint64_t counters);

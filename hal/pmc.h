@@ -73,6 +73,8 @@ void hal_pmc_trapped(enum hal_trap trap);
 VOID HalFreePmcCounterSet(PMC_HANDLE PmcCounterSet);
 /* The source that the counter counts for a set; ProfileTime: none. IRQL <= DISPATCH_LEVEL. */
 KPROFILE_SOURCE hal_pmc_source(unsigned ctr, unsigned cpu);
+/* Whether a set counts the source. */
+bool pmc_in_use(KPROFILE_SOURCE source);
 
 /* For tests alone, as hal_counters_release_all: how many sets there are, and their end. */
 unsigned hal_pmc_sets(void);

@@ -21,6 +21,10 @@ KPROFILE_SOURCE hal_profile_source(unsigned ctr, unsigned cpu);
  * or is already started or stopped. IRQL <= PROFILE_LEVEL. */
 VOID HalStartProfileInterrupt(KPROFILE_SOURCE ProfileSource);
 VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource);
+/* Whether somebody samples by the source. */
+bool profile_in_use(KPROFILE_SOURCE source);
+/* The time between samples has changed. */
+void profile_time_changed(void);
 /* From trap.c, at each interrupt of the timer. */
 void hal_profile_tick(struct trap_frame *frame, uint64_t rip, uint64_t cs);
 /* Before a stop: samples of overflows whose interrupt was lost come now, not at the next tick. */

@@ -89,13 +89,6 @@ NTSTATUS source_assign(const ULONG *sources, ULONG count, struct cpu_set among,
 /* Runs on each of the processors, once the counters are claimed: starts them at 0, or before their
  * wrap (boot_wraps). */
 void source_start_assigned(void *assignment);
-extern bool pmi_by_nmi; /* in interrupt.c; const once CPUs run */
-/* In pmc.c: whether a set counts the source. */
-bool pmc_in_use(KPROFILE_SOURCE source);
-/* In profile_interrupt.c: whether somebody samples by the source. */
-bool profile_in_use(KPROFILE_SOURCE source);
-/* In profile_interrupt.c: the time between samples has changed. */
-void profile_time_changed(void);
 
 /* Sources added at run time. L: source_added_lock; name NULL: a free element. */
 #define SOURCES_ADDED_MAX 16

@@ -3,8 +3,10 @@
  * processor makers' tools describe them. IRQL <= DISPATCH_LEVEL.
  *
  * Source: EVENT_TRACE_PROFILE_ADD_INFORMATION in the community's phnt headers. */
-#include "hal/sources.h"
+#include "hal/pmc.h"
+#include "hal/profile_interrupt.h"
 #include "hal/source.h"
+#include "hal/sources.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/refuse.h"

@@ -5,8 +5,8 @@
  * NT: of the general sources Windows has those that were architectural in 2003 and calls the
  * others unsupported. Here they are what the family's event table has; Intel's data and
  * instruction caches and floating point stay unsupported, as there. LbrInserts (20h) counts while
- * a list of branches is on, which the source does not turn on: a trace session or a thread's Dr7
- * does. Of TimerFixed (24h) only the limits are known: it is unsupported.
+ * a list of branches is on, which the source does not turn on: a trace session does. Of TimerFixed
+ * (24h) only the limits are known: it is unsupported.
  *
  * Source: numbers as studied in Windows 10; Intel SDM vol. 3 "Pre-defined architectural
  * performance events". */

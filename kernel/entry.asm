@@ -61,8 +61,8 @@ trap_return:
     swapgs
     jmp trap_leave
 
-; A breakpoint that MOV SS hit waits for the next instruction: if that is SYSCALL or INT n, it comes
-; in ring 0 before the entry's first one. Out of ring 3 it goes on on the thread's stack.
+; Out of ring 3 (a step) it goes on on the thread's stack. Ring 3 has no breakpoints that MOV SS
+; could carry into ring 0, but a test's may be at the entry's first instruction.
 align 16
 debug:
     test byte [rsp + 2 * 8 + 8], 3      ; CS

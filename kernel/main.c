@@ -155,7 +155,7 @@ static void start_cpus(const struct acpi_info *acpi)
     smp_start(acpi, first, last, &plan);
 }
 
-void kernel_main(void)
+void kernel_main(void (*first_thread)(void *))
 {
     static struct acpi_info acpi;
 
@@ -196,6 +196,6 @@ void kernel_main(void)
     screen_print(&boot_info.screen, boot_info.no_screen);
     print("# running: %u CPU%s, %s, %lu MB, tick %lu us\n", cpu_count, cpu_count > 1 ? "s" : "",
           apic_mode(), phys_total_pages() * PAGE_SIZE >> 20, sched_tick_ns() / 1000);
-    object_release(&thread_create("init", init_thread, NULL, SMP_ALL)->object);
+    object_release(&thread_create("init", first_thread, NULL, SMP_ALL)->object);
     sched_idle();
 }

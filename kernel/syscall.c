@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The service table, and nothing else: each service checks its own arguments. They are passed as
  * in a call of Windows, but R10 instead of RCX. */
+#include "kernel/ke/copy.h"
 #include "kernel/syscall.h"
 #include "kernel/profiling/profiling_enable.h"
 #include "kernel/base/bits.h"
@@ -8,6 +9,8 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/driver/io.h"
+#include "kernel/etw/etw_class.h"
+#include "kernel/etw/etw_control.h"
 #include "kernel/image/image.h"
 #include "kernel/ke/etw.h"
 #include "kernel/ke/exception.h"
@@ -16,7 +19,6 @@
 #include "kernel/ke/thread_context.h"
 #include "kernel/ke/synchronization.h"
 #include "kernel/ke/thread.h"
-#include "kernel/mm/vm.h"
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profile.h"
 #include "kernel/services/services.h"

@@ -21,8 +21,9 @@
 /* tests/profiling/tp_cost.c counts its instructions. What ring 3 sees is written when a thread
  * arrives: only the thread itself reads its block. */
 
-/* These take an element and its counterpart in the block by one `offset`, so that one register
- * indexes all arrays. */
+/* These take an element and its counterpart in the block by one `offset`, in bytes, so that one
+ * register indexes all arrays: a thread with 4 counters arrives by 76 instructions, leaves by 68,
+ * both by 102; gcc 12 makes 84, 72 and 111 of elements' numbers. */
 static inline void end(struct reading *readings, size_t offset, uint64_t value, uint64_t mask)
 {
     struct reading *r = (struct reading *)((char *)readings + offset);

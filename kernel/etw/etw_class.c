@@ -9,13 +9,14 @@
  * SystemMemoryUsageInformation is a class of its own: what the machine has. The length must be its
  * own, too.
  * Sources: Geoff Chappell's studies; phnt. */
-#include "kernel/ke/caller.h"
+#include "kernel/etw/etw_class.h"
 #include "hal/sources.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/etw/etw_lbr.h"
 #include "kernel/etw/etw_pmc.h"
 #include "kernel/etw/etw_session.h"
+#include "kernel/ke/caller.h"
 #include "kernel/mm/phys.h"
 #include "kernel/profiling/profile.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* NtTraceControl: copies and checks the caller's input; etw_session.c does the work.
  * PASSIVE_LEVEL. */
+#include "kernel/etw/etw_control.h"
 #include "hal/sources.h"
 #include "hal/machine/clock.h"
 #include "kernel/base/cpu.h"

@@ -2,6 +2,8 @@
 /* The exported session: what the words trace=, pmc=, stacks= and branches= ask for. stream.c sends
  * it. One thread at a time starts and stops the export, at PASSIVE_LEVEL. */
 #include "kernel/etw/etw_export.h"
+#include "kernel/etw/etw_class.h"
+#include "kernel/etw/etw_control.h"
 #include "kernel/etw/etw_session.h"
 #include "kernel/etw/stream.h"
 #include "hal/branch_owner.h"

@@ -63,11 +63,8 @@ NTSTATUS etw_lbr_set_options(struct etw_logger *logger, ULONG options)
         return STATUS_WMI_ALREADY_ENABLED;
     if (options & ETW_LBR_SAMPLED || !hal_branches_can(options))
         return STATUS_NOT_SUPPORTED;
-    if (!logger->lbr.LbrHandle) {
-        if (!hal_branches_claim())
-            return STATUS_DEVICE_BUSY;
-        smp_call(SMP_ALL, end_branches_here, NULL); /* threads with a debugger may have had them */
-    }
+    if (!logger->lbr.LbrHandle && !hal_branches_claim())
+        return STATUS_DEVICE_BUSY;
     logger->lbr.LbrHandle = logger->slot + 1;
     logger->lbr.LbrOptions = options;
     start_if_whole(logger);

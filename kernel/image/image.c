@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* image_mutex guards what image_prepare writes; the list itself is made at boot. */
+#include "kernel/ke/copy.h"
 #include "kernel/image/image.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/boot_info.h"

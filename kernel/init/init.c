@@ -11,7 +11,6 @@
 #include "kernel/init/run_program.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
-#include "kernel/main.h"
 
 BOOT_OPTIONS("pmcsources");
 

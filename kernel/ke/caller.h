@@ -3,8 +3,8 @@
  * STATUS_ACCESS_VIOLATION as of copy_in and copy_out. IRQL < DISPATCH_LEVEL. */
 #pragma once
 #include "kernel/base/string.h"
+#include "kernel/ke/copy.h"
 #include "kernel/ke/thread.h"
-#include "kernel/mm/vm.h"
 
 static inline NTSTATUS caller_get(void *to, const void *from, size_t size)
 {

@@ -5,6 +5,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/sanitize/kasan.h"
 #include "kernel/base/x86.h"
+#include "kernel/ke/copy.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Exceptions on their way to ring 3's dispatcher and back. PASSIVE_LEVEL. */
+#include "kernel/ke/copy.h"
 #include "kernel/ke/exception.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -8,7 +9,6 @@
 #include "kernel/ke/context.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"
-#include "kernel/mm/vm.h"
 
 __attribute__((noreturn)) static void end_thread(const EXCEPTION_RECORD *record)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What Windows calls a processor's exception. Sources: Windows' documentation of EXCEPTION_RECORD
  * and of the status codes; Intel SDM vol. 3 "Exception and interrupt reference". */
+#include "kernel/ke/copy.h"
 #include "kernel/ke/exception.h"
 #include "kernel/base/insn.h"
 #include "kernel/base/string.h"
 #include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/thread.h"
-#include "kernel/mm/vm.h"
 
 #define PF_WRITE (1u << 1)
 #define PF_FETCH (1u << 4)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes: their address space with an image, and their threads. process.lock is of
  * DISPATCH_LEVEL. */
+#include "kernel/ke/copy.h"
 #include "kernel/ke/process.h"
 #include "hal/machine/clock.h"
 #include "kernel/base/upcalls.h"

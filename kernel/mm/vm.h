@@ -75,14 +75,5 @@ extern uint64_t *vm_kernel_pml4;
 /* Maps two pages into a slot's window (physical2 may be 0); returns where the window begins. */
 void *vm_window_map(unsigned slot, uint64_t physical1, uint64_t physical2);
 void vm_window_unmap(unsigned slot);
-
-/* copy.c: the only way to ring-3 memory. STATUS_ACCESS_VIOLATION if any byte is not the caller's to
- * touch: outside user space, unmapped, or read-only for copy_out. May have copied a part. IRQL <
- * DISPATCH_LEVEL. */
-NTSTATUS copy_in(void *to, const void *user, size_t size);
-NTSTATUS copy_out(void *user, const void *from, size_t size);
-/* Whether copy_out can write there later: reads and writes each byte, as Windows' ProbeForWrite, so
- * that a call which is refused for another reason leaves what stands there. */
-NTSTATUS copy_probe(void *user, size_t size);
 /* Whether [user, user + size) lies in user space at all. */
 bool user_range(const void *user, size_t size);

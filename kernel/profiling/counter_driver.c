@@ -11,10 +11,10 @@
  * STATUS_SUCCESS and reads zeros. */
 #include "hal/owners.h"
 #include "hal/sources.h"
+#include "kernel/ke/copy.h"
 #include "kernel/ke/mutex.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"
-#include "kernel/mm/vm.h"
 #include "kernel/profiling/counter_config.h"
 
 static struct mutex guard = MUTEX("the counter driver");

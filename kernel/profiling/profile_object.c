@@ -3,6 +3,7 @@
  * lock: an object without a handle is not visible to others.
  *
  * Sources: Geoff Chappell's studies of the undocumented services. */
+#include "kernel/ke/copy.h"
 #include "kernel/profiling/profile.h"
 #include "hal/sources.h"
 #include "kernel/base/cpu.h"

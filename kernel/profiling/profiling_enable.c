@@ -4,6 +4,7 @@
  * switch. slots_lock: DISPATCH_LEVEL. */
 #include "hal/owners.h"
 #include "kernel/base/bits.h"
+#include "kernel/ke/copy.h"
 #include "kernel/profiling/profiling_enable.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"

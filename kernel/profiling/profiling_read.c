@@ -5,10 +5,10 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
+#include "kernel/ke/copy.h"
 #include "kernel/counting/switch_counters.h"
 #include "kernel/profiling/profiling_enable.h"
 #include "kernel/ke/thread.h"
-#include "kernel/mm/vm.h"
 #include "kernel/counting/thread_profiling.h"
 
 #define FLAGS                                                                                      \

@@ -2,6 +2,7 @@
 /* Nt*VirtualMemory, for the calling process. What ring 3 passes is copied before the mutex is
  * taken, and results after it is released. */
 #include "kernel/base/bits.h"
+#include "kernel/ke/copy.h"
 #include "kernel/services/services.h"
 #include "kernel/ke/memory.h"
 #include "kernel/base/string.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread, handle and time services. They run at PASSIVE_LEVEL in the caller's context. */
 #include "hal/machine/clock.h"
+#include "kernel/ke/copy.h"
 #include "kernel/services/services.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"

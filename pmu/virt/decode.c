@@ -4,8 +4,13 @@
  * branches. An instruction has at most one load and one store, whatever its size, REP or not; PUSH,
  * POP, CALL, RET and gates access the stack. Addresses serve the model of caches alone: a
  * RIP-relative one ignores an immediate after it, and data segments other than FS and GS have base
- * 0. Exact for 64-bit and flat 32-bit code. EVEX is not decoded: most count as no access. Source:
- * SDM volume 2, "Opcode Map"; AMD64 APM volume 3, "Opcode and Operand Encodings". */
+ * 0. Exact for 64-bit and flat 32-bit code. EVEX is not decoded: most count as no access.
+ *
+ * insn.c (what follows an opcode) and blocks/copied.c (how it is copied) have their own alphabets.
+ * With this one, of 15, 23 and 32 letters, they meet in 74 ways: one table would need as many
+ * letters, and three more tables from those to what each asks.
+ *
+ * Source: SDM volume 2, "Opcode Map"; AMD64 APM volume 3, "Opcode and Operand Encodings". */
 #include "kernel/base/bits.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"

@@ -8,23 +8,8 @@
  * the name: "intel-v2", "amd-v2,step,irq3=1". Without SVM, or for an unknown word, it prints one
  * line and changes nothing. */
 void virt_boot(const char *model);
-/* A guest of another kind, already loaded; all addresses are physical. */
-struct virt_payload {
-    uint64_t entry, info; /* info: what the loader says */
-    uint64_t tables, gdt; /* of a Linux kernel, which starts in long mode; 0: a multiboot 1 image */
-    uint16_t gdt_limit;
-    uint64_t end; /* of its memory: there we are */
-    /* The machine's CPUs; a page below 1 MB, or 0, in which the others begin, and which is as
-     * before when the guest starts; for each of them cpu_size bytes, virt_cpu_pages(). */
-    const uint32_t *apic_ids;
-    unsigned cpu_count;
-    uint32_t start_page, cpu_size;
-    void *cpu_pages;
-};
+/* Pages that each other CPU needs for its virtual PMU; the second: 0 where there is none. */
 unsigned virt_cpu_pages(void);
-/* Starts it. Returns only if that fails, after one line with the reason. */
-void virt_boot_payload(const char *model, const struct virt_payload *payload);
-/* Pages that each other CPU needs for its virtual PMU; 0: there is none. */
 unsigned virt_ap_pages(void);
 /* virt_boot on another CPU, from its trampoline, with these pages; nothing if there is no virtual
  * PMU. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Interrupts of counters as NMIs: when they are, and what they note for the interrupt that delivers
  * it later. */
+#include "hal/interrupt.h"
 #include "hal/machine/apic.h"
 #include "hal/source.h"
 #include "kernel/base/boot_info.h"

@@ -2,6 +2,8 @@
 /* Trace sessions for tests in ring 0. */
 #pragma once
 #include "hal/owners.h"
+#include "kernel/etw/etw_class.h"
+#include "kernel/etw/etw_control.h"
 #include "kernel/ke/etw.h"
 #include "kernel/mm/phys.h"
 #include "tests/harness/etw_session.h"

@@ -5,6 +5,8 @@
 #include "kernel/base/x86.h"
 #include "kernel/driver/pool.h"
 #include "kernel/ke/dispatcher.h"
+#include "kernel/etw/etw_class.h"
+#include "kernel/etw/etw_control.h"
 #include "kernel/etw/etw_session.h"
 #include "kernel/ke/timer.h"
 #include "kernel/profiling/counter_config.h"

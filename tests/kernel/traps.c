@@ -6,6 +6,7 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/panic.h"
 #include "kernel/base/string.h"
+#include "kernel/ke/copy.h"
 #include "kernel/mm/vm.h"
 #include "kernel/ring3_run.h"
 #include "kernel/trap.h"

@@ -241,6 +241,8 @@ LAB_TEST(pmu_absent, fixed_counters, "fixed counters that CPUID does not report 
             lab_absent(0x309 + n);
 }
 
+/* KVM on AMD has C000_0303h since Linux 6.18. From Nehalem to Broadwell, before version 4, 391h and
+ * 392h are the uncore's, which silicon shows and KVM does not. */
 LAB_TEST(pmu_absent, global_registers,
          "38Dh to 390h fault on version 1, 391h and 392h below 4, C000_0300h below PerfMonV2 "
          "[VP-15 VP-16 VP-19]")
@@ -250,14 +252,12 @@ LAB_TEST(pmu_absent, global_registers,
         for (uint32_t msr = 0xc0000300; msr < 0xc0000304; msr++)
             if (pmu_here()->version < 2)
                 lab_absent(msr);
-            else if (msr != 0xc0000303 || !cpu_features.hypervisor ||
-                     !rdmsr_fault(msr, &value)) /* KVM has it since Linux 6.18 */
+            else if (msr != 0xc0000303 || !cpu_features.hypervisor || !rdmsr_fault(msr, &value))
                 CHECK_EQ(rdmsr_fault(msr, &value), 0);
             else
                 lab_absent(msr);
         return;
     }
-    /* From Nehalem to Broadwell 391h and 392h are the uncore's, which silicon shows. */
     bool uncore = !rules_kvm() && measured_here()->uncore;
     for (uint32_t msr = 0x38d; msr < 0x393; msr++) {
         unsigned since = msr < 0x391 ? 2 : 4;

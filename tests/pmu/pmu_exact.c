@@ -48,13 +48,14 @@ static void overflow_in_ring3(unsigned cpu, unsigned ctr)
     struct thread *thread = lab_run_user(process, user_exact_loop, 0, cpu);
     uint64_t counted = pmu_read(ctr);
     pmu_clear(PMU_BIT(ctr));
-    CHECK_RANGE(lab_caught.pmis, 1, 2);          /* KVM before Linux 6.7 may send two */
+    CHECK_RANGE(lab_caught.pmis, 1, 2);
     CHECK_EQ(lab_caught.rip, 0);                 /* it came in ring 3 */
     CHECK(counted >= IN_LOOP - OVERFLOWS_AFTER); /* it counted on */
     user_finish(process, thread);
     CHECK_STATUS(HalFreeHardwareCounters(owner), STATUS_SUCCESS);
 }
 
+/* KVM before Linux 6.7 may send two interrupts for one overflow. */
 TEST(pmu_exact, ring3_overflow, "a counter of ring 3 that overflows there interrupts it")
 {
     bool any = false;

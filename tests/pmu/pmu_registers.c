@@ -165,7 +165,7 @@ LAB_EACH(pmu_bits, each_counter,
 }
 
 /* What a write of bits beyond the width does: each register has its own way (VP-31, VP-32, VP-35).
- */
+ * Those of a fixed counter KVM ignores and silicon refuses; both leave no such bit. */
 LAB_EACH(pmu_width, each_counter, "sign extension, and bits beyond the width [VP-31 VP-34 VP-35]")
 {
     uint64_t value = 0xffffff0123456789, mask = pmu_mask(pmu_here(), ctr);
@@ -186,7 +186,6 @@ LAB_EACH(pmu_width, each_counter, "sign extension, and bits beyond the width [VP
         lab_wrmsr(msr, 0x89abcdef);
         reads_everywhere(ctr, (uint64_t)(int32_t)0x89abcdef & mask);
     } else {
-        /* A fixed counter: KVM ignores what is beyond, silicon refuses; both leave no such bit. */
         uint64_t fits = value & mask;
         lab_wrmsr(msr, fits);
         CHECK(wrmsr_fault(msr, value) == 0 || lab_rdmsr(msr) == fits);

@@ -3,6 +3,7 @@
 package Contract;
 use strict;
 use warnings;
+use Text;
 
 sub glob_regex
 {
@@ -81,6 +82,22 @@ sub faults
     $entry{$_} or push @wrong, "$_ is named by a test and has no line" for sort keys %named;
     $$count = %entry;
     return @wrong;
+}
+
+# Patterns of TESTS= in these files, or in a word for it, that match no test: of $list, or of those
+# in the sources that are in other images. Row "no such test" is about nonsense.
+sub lost_patterns
+{
+    my ($list, @files) = @_;
+    my @tests = map { /^(\w+\.\w+) - / ? $1 : () } `$list 2>&1`;
+    push @tests, map { /TEST\w*\((kasan|kcsan|selfcheck\w*), (\w+)/ ? "$1.$2" : () }
+        map { Text::lines($_) } glob 'tests/*/*.c';
+    my @lists = map { /TESTS='?([^' ]+)/ || /^[A-Z_]+ :?= (\S*[*,]\S*)$/ ? $1 : () }
+        map { chomp; $_ } map { Text::lines($_) } @files;
+    my %patterns = map { s/^-//r => 1 } grep { !/^(?:\$.*|-?slow|nonsense)$/ }
+        map { split /,/ } @lists;
+    return !%patterns ? 'no pattern'
+        : grep { my $regex = glob_regex($_); !grep { /$regex/ } @tests } sort keys %patterns;
 }
 
 1;

@@ -261,6 +261,7 @@ sub check_symbols
           @uses ? Rooms::upward(@uses) : 'no object file');
     holds('no circle of files inside a room but the ' . @Rooms::CIRCLES . ' that Rooms.pm names',
           Rooms::circles(@uses));
+    # Windows' own headers (kernel/nt) are ring 3's, too, and say who has what.
     my @headers = grep { /\.h$/ && Rooms::room_of($_) && !m{^(?:tests|kernel/nt)/} } @sources;
     holds(@headers . ' headers declare what the file of their name defines, or what Rooms.pm lists',
           Rooms::misplaced(\%home, @headers));
@@ -361,6 +362,10 @@ sub check_contract
     my $count = 0;
     my @wrong = Contract::faults("LIST=1 BUILD=$gcc tests/tools/run", \$count);
     holds("contract: $count ids, each with its tests or the reason why not", @wrong);
+    # On this machine each test of the image is listed.
+    holds('each pattern of TESTS= in matrix and choices.mk matches a test', Contract::lost_patterns(
+        "LIST=1 PMU=intel-v4,gp=7 BUILD=$gcc tests/tools/run", 'tests/machines/matrix',
+        'tests/tools/choices.mk'));
 }
 
 # tests/tools/mutants.t runs seldom, by a sample: what each line of its tables changes must still

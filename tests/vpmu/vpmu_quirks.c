@@ -124,6 +124,8 @@ VPMU_TEST(vpmu_quirks, sticky,
     CHECK_EQ(lab_rdmsr(select), kept & (1u << 19 | 1u << 21));
 }
 
+/* AMD's PerfMonV2: KVM drops reserved bits that are written to C000_0300h to 0302h. Of silicon no
+ * manual says: they may fault, and global control may keep them. */
 VPMU_TEST(vpmu_quirks, v2bits,
           "reserved bits of AMD's global registers are dropped, or do what the quirk says")
 {
@@ -266,6 +268,8 @@ VPMU_TEST(vpmu_quirks, nofence,
     CHECK_EQ(wrmsr_fault(DE_CFG, before), 0);
 }
 
+/* Intel's hybrids, from Alder Lake on: CPUID 7.EDX[15] says that it is one, 1Ah.EAX[31:24] which
+ * kind this CPU is (40h Core, 20h Atom), and each kind has counters of its own. */
 TEST(vpmu_quirks, hybrid,
      "CPUs with odd numbers are small cores where the quirk says so, with fewer counters")
 {
@@ -294,6 +298,8 @@ TEST(vpmu_quirks, hybrid,
             CHECK_EQ(wrmsr_fault(FIXED_CTR_CTRL, value | 1u << 12), LAB_GP_FAULT);
     }
 }
+/* KVM says its name at 4000_0000h; its leaf 4000_0010h, which QEMU fills, has the rates of the TSC
+ * and of the local APIC's timer in kHz. */
 TEST(vpmu_quirks, kvm,
      "with the quirk the leaves of KVM come before those of the virtual PMU, and report the TSC's "
      "rate")
@@ -308,6 +314,8 @@ TEST(vpmu_quirks, kvm,
                       clock_tsc_hz / 1000 + clock_tsc_hz / 100000,
                       "the kernel's own opinion, to 1 %");
 }
+/* Hypervisors with Microsoft's interface, its maker's and others': 4000_0003h.EDX[2] clear means
+ * that there are no counters, and Windows' HAL then has its timer alone. */
 TEST(vpmu_quirks, hyperv,
      "a hypervisor that reports no counters is not believed if the counters count [KP-31]")
 {

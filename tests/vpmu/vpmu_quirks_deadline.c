@@ -51,6 +51,8 @@ static void check_far(void)
     CHECK_EQ(lab_caught.pmis, 0);
 }
 
+/* CPUID 1.ECX[24]. Outside this mode IA32_TSC_DEADLINE reads 0 and ignores writes; in it a time
+ * that is past interrupts at once, and 0 ends the wait. */
 VPMU_TEST(vpmu_quirks, deadline,
           "the timer interrupts once, when the TSC has come to the deadline; in its other modes "
           "there is none; without the quirk CPUID offers none [VP-94]")

@@ -55,6 +55,8 @@ VPMU_TEST(vpmu_quirks, left,
     check_left(!vpmu_quirk("leftone") || pmu_here() == pmu_of(0));
 }
 
+/* Firmware may have left counters enabled on the CPU that it booted by alone: a hybrid's other kind
+ * has none of them. */
 VPMU_TEST(vpmu_quirks, leftone, "what firmware left on the first CPU alone is of its kind alone")
 {
     if (!vpmu_quirk("leftone"))
@@ -62,6 +64,8 @@ VPMU_TEST(vpmu_quirks, leftone, "what firmware left on the first CPU alone is of
     check_left(pmu_here() == pmu_of(0));
 }
 
+/* Intel from version 4 on, and AMD's PerfMonV2, freeze by status: while bit 59 is set no counter
+ * counts, while bit 58 is set no branch is listed, until both are cleared, whoever set them. */
 VPMU_TEST(vpmu_quirks, frozen,
           "counters count, and no status of a freeze is set, where firmware left that [VP-75]")
 {
@@ -316,6 +320,8 @@ static void c1e(unsigned unused)
         CHECK_EQ(!rdmsr_fault(INT_PENDING, &value) && value >> 28 & 1, 1);
 }
 
+/* What freezes on a PMI (bits 11, 12) or in SMM (14), and lets the uncore's PMI come (13): a
+ * hypervisor may take a write of them and do nothing. */
 VPMU_TEST(vpmu_quirks, debugctl, "DEBUGCTL ignores bits 14:11 where the quirk says so")
 {
     bool ignored = vpmu_quirk("debugctl");
@@ -347,6 +353,8 @@ VPMU_TEST(vpmu_quirks, nmi, "NMIs that are nobody's come where the quirk says so
     lab_release();
 }
 
+/* CPUs may begin with TSCs that differ. IA32_TSC_ADJUST has what was added to a CPU's TSC since
+ * its reset: here, what the kernel took off when the CPU started. */
 TEST(vpmu_quirks, tsc,
      "the kernel has set back each CPU's TSC by as much as the quirk says that it was ahead")
 {
@@ -368,6 +376,8 @@ TEST(vpmu_quirks, tsc,
 
 #define FAR_AHEAD (1ul << 40)
 
+/* Below a hypervisor the TSC may not be settable, and TSC_ADJUST is absent or does nothing: the
+ * kernel's clock takes off what a CPU is ahead. */
 VPMU_TEST(vpmu_quirks, tscfixed, "writes of the TSC do nothing, or fault, where the quirk says so")
 {
     const uint64_t word = vpmu_quirk("tscfixed"), before = rdtsc();

@@ -57,6 +57,8 @@ VPMU_TEST(vpmu_quirks, lbrlost, "HLT empties the list where the quirk says so, e
         CHECK_EQ(cpuid(0x1c, 0).eax >> 30 & 1, vpmu_quirk("lbrlost"));
 }
 
+/* A hybrid's kinds may have lists of two lengths. Leaf 1Ch, whose EAX[7:0] has bit n for a depth of
+ * 8 (n + 1) entries, speaks of the CPU that asks. */
 VPMU_TEST(vpmu_quirks, smalllist,
           "small cores have half of the large ones' list where the quirk says so, else as much")
 {
@@ -68,6 +70,8 @@ VPMU_TEST(vpmu_quirks, smalllist,
         CHECK_EQ(cpuid(0x1c, 0).eax & 0xff, depth == 16 ? 3 : 0xb);
 }
 
+/* As counters, so a list may be on when firmware ends: by DEBUGCTL[0], by ARCH_LBR_CTL[0] (14CEh),
+ * on AMD by C000_010Fh[6]. */
 VPMU_TEST(vpmu_quirks, lbrleft,
           "a list that firmware left on is reported and off, and none is else")
 {
@@ -80,6 +84,8 @@ VPMU_TEST(vpmu_quirks, lbrleft,
         CHECK_EQ(lab_rdmsr(b->control) & b->enable, 0);
 }
 
+/* #DB clears DEBUGCTL[0], and with it ends a list that this starts. Whether it also ends one with
+ * a register of its own, Intel's architectural or AMD's, manuals leave open. */
 VPMU_TEST(vpmu_quirks, dbends,
           "#DB ends a list that DEBUGCTL does not start where the quirk says so, else it goes on")
 {

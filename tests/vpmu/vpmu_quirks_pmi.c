@@ -166,6 +166,8 @@ static unsigned count_pmis(uint64_t beside, unsigned overflows)
     return found;
 }
 
+/* AMD's erratum 1023 (Zen 1, revision guide 55449, no fix): a PMI may be lost while two or more
+ * counters are enabled. */
 VPMU_TEST(vpmu_quirks, lostpmi,
           "PMIs are lost as often as the quirk says while two counters run, else none")
 {
@@ -262,6 +264,8 @@ static void share_lost(void *until)
             asm volatile("");
 }
 
+/* Both are NMIs of the host, which its guest must not see. An alarm that was set before it had gone
+ * over to the CPU that takes the token came to a guest as an NMI that nobody had sent. */
 TEST(vpmu_quirks, no_nmi,
      "while all CPUs run, and let each other run, no NMI comes that nobody sent")
 {

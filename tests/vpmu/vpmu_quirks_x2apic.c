@@ -113,6 +113,8 @@ static uint64_t count_write(uint32_t msr, uint64_t value)
     return lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_write_inside, value);
 }
 
+/* CPUID 1.ECX[21]. Register n0h in memory is MSR 800h + n, but for ICR, which is one of 64 bits;
+ * the logical id is no choice: cluster id / 16 in the upper half, a bit for id % 16. */
 VPMU_TEST(vpmu_quirks, x2apic,
           "each of MSRs 800h to 8FFh is there, or faults, as do reserved bits, as the manual says; "
           "without the quirk there is no x2APIC [VP-91]")
@@ -170,6 +172,8 @@ static void check_state(uint64_t base, unsigned state, unsigned forbidden)
         check_accesses(false);
 }
 
+/* IA32_APIC_BASE[11:10]: 0 off, 2 in memory, 3 by MSRs, 1 never. From MSRs the way to memory leads
+ * through off, and from off to MSRs through memory; all else raises #GP. */
 VPMU_TEST(vpmu_quirks, x2apic_states,
           "the local APIC changes between off, by memory and by MSRs as the manual allows, and "
           "registers are those of a reset after it was off [VP-92]")
@@ -215,6 +219,8 @@ static void sends(uint64_t to, uint32_t command, unsigned pmis, unsigned nmis)
         test_note("ICR %lx", value);
 }
 
+/* By MSRs all CPUs are FFFF_FFFFh, no longer FFh; ICR has no delivery status to wait for; SELF IPI
+ * (83Fh) is there in this mode alone. */
 VPMU_TEST(vpmu_quirks, x2apic_sends,
           "interrupts come to ids of 32 bits, to clusters, and by SELF IPI; one EOI ends each "
           "[VP-93]")

@@ -125,7 +125,6 @@ COLD bool source_parse(struct source *s);
 /* Must be stepped: it may fault, access more than one place, or is no instruction. */
 COLD bool source_is_refused(const struct source *s);
 COLD bool source_form_is(char form, const char *forms);
-COLD unsigned source_immediate_size(const struct source *s);
 /* Registers: of ModRM.rm, ModRM.reg, the opcode's low bits. */
 COLD unsigned source_rm(const struct source *s);
 COLD unsigned source_reg(const struct source *s);

@@ -8,19 +8,19 @@
 #include "pmu/virt/blocks/blocks.h"
 
 /* clang-format off */
-/* . step it   m ModRM   b, z: and an immediate of 8 or 16/32 bits   a A accumulator, the same immediates
- * v SSE, AVX   r register in the opcode   i I and an immediate of 8 bits or of the operand's size   n accumulator   f flags only
- * P p push, pop   q Q push of an immediate   j J conditional jump   o LOOP and its kin   k K jump   C call   R ret   S ret n   L leave
+/* . step it   m ModRM   r register in the opcode   i I and an immediate, of 8 bits or of the operand's size
+ * v SSE, AVX   a n accumulator, with an immediate or none   f flags only   P p push, pop   q push of an immediate
+ * j conditional jump   o LOOP and its kin   k jump   C call   R ret   S ret n   L leave
  * l lea   t F6, F7   g FF   - N nop, with ModRM */
 static const char one_byte[] =
-    "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.."
-    "................" "PPPPPPPPpppppppp" "...m....Qzqb...." "jjjjjjjjjjjjjjjj"
-    "bz.bmmmmmmmm.l.." "-rrrrrrrnn......" "........aA......" "iiiiiiiiIIIIIIII"
-    "bbSR..bz.L......" "mmmm............" "oooo....CK.k...." ".....fttff....mg";
+    "mmmmaa..mmmmaa.." "mmmmaa..mmmmaa.." "mmmmaa..mmmmaa.." "mmmmaa..mmmmaa.."
+    "................" "PPPPPPPPpppppppp" "...m....qmqm...." "jjjjjjjjjjjjjjjj"
+    "mm.mmmmmmmmm.l.." "-rrrrrrrnn......" "........aa......" "iiiiiiiiIIIIIIII"
+    "mmSR..mm.L......" "mmmm............" "oooo....Ck.k...." ".....fttff....mg";
 static const char two_bytes[] =
     "................" "..............NN" "................" "................"
     "mmmmmmmmmmmmmmmm" "................" "................" "................"
-    "JJJJJJJJJJJJJJJJ" "mmmmmmmmmmmmmmmm" "...mbm.....mbm.m" "mm.m..mm..bmmmmm"
+    "jjjjjjjjjjjjjjjj" "mmmmmmmmmmmmmmmm" "...mmm.....mmm.m" "mm.m..mm..mmmmmm"
     "mm......rrrrrrrr" "................" "................" "................";
 /* clang-format on */
 _Static_assert(sizeof one_byte == 257 && sizeof two_bytes == 257, "one letter each");
@@ -129,32 +129,6 @@ enum vectors source_vectors(const struct source *s)
                                 : VECTORS_SSE2;
 }
 
-unsigned source_immediate_size(const struct source *s)
-{
-    bool wide = s->i.rex & REX_W;
-    unsigned whole = s->i.operand16 && !wide ? 2 : 4;
-    switch (s->form) {
-    case 'b':
-    case 'a':
-    case 'i':
-    case 'q':
-    case 'j':
-    case 'o':
-    case 'k': return 1;
-    case 'z':
-    case 'A': return s->i.op == 0xc6 ? 1 : whole;
-    case 'I': return wide ? 8 : whole;
-    case 'Q':
-    case 'J':
-    case 'K':
-    case 'C': return 4;
-    case 'S': return 2;
-    case 'v': return source_form_is(s->vector, "Xsip");
-    case 't': return insn_reg(&s->i) ? 0 : s->i.op == 0xf6 ? 1 : whole;
-    }
-    return 0;
-}
-
 bool source_form_is(char form, const char *forms)
 {
     while (*forms && *forms != form)
@@ -175,11 +149,11 @@ bool source_parse(struct source *s)
     s->vector = vector_kind(i);
     if (s->vector)
         s->form = 'v';
-    s->has_modrm = source_form_is(s->form, "mbzltgNv") && s->vector != 'z';
+    s->has_modrm = source_form_is(s->form, "mltgNv") && s->vector != 'z';
     s->memory = s->has_modrm && insn_has_memory(i);
     s->immediate_at = s->has_modrm ? insn_memory(i, &s->at) : i->modrm_at;
-    s->size = s->immediate_at + source_immediate_size(s);
-    return s->size <= i->length;
+    s->size = insn_length(i);
+    return s->size && s->size <= i->length;
 }
 
 static bool is_two(const struct source *s) { return s->i.map == MAP_0F; }
@@ -241,7 +215,7 @@ static COLD bool may_lock(const struct source *s)
 
 bool source_is_refused(const struct source *s)
 {
-    bool jumps = source_form_is(s->form, "PpqQjJokKCRSLg"), wide = s->i.rex & REX_W;
+    bool jumps = source_form_is(s->form, "PpqjokCRSLg"), wide = s->i.rex & REX_W;
     if (s->form == 'v')
         return vector_is_refused(s) || insn_rex_is_ignored(&s->i);
     if (s->form == '.' || insn_rex_is_ignored(&s->i) || (s->i.lock && !may_lock(s)) ||
@@ -299,7 +273,7 @@ uint32_t source_registers(const struct source *s)
                (s->form == 'r' ? BIT(source_op_register(s)) : 0);
     if (op == 0xd2 || op == 0xd3)
         mask |= BIT(RCX);
-    if (s->form == 'a' || s->form == 'A' || (s->form == 'r' && op < 0x98))
+    if (s->form == 'a' || (s->form == 'r' && op < 0x98))
         mask |= BIT(RAX);
     if (s->form == 'n' || (s->form == 't' && insn_reg(&s->i) >= 4))
         mask |= BIT(RAX) | BIT(RDX);

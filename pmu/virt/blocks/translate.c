@@ -149,7 +149,7 @@ static COLD bool translate_stack(struct part *p, struct emitter *e, const struct
                                  const struct block *b, int64_t immediate)
 {
     bool pop = s->form == 'p', leave = s->form == 'L', reg = s->form == 'P';
-    if (!pop && !leave && !reg && s->form != 'q' && s->form != 'Q')
+    if (!pop && !leave && !reg && s->form != 'q')
         return false;
     set_stack(p, leave ? RBP : RSP, pop || leave ? 0 : -8, leave ? 0 : pop ? 8 : -8);
     p->special = leave ? LEAVE : PLAIN;
@@ -185,12 +185,12 @@ static COLD void translate_jump(struct part *p, const struct source *s, int64_t 
 static COLD bool translate_instruction(struct part *p, struct emitter *e, const struct source *s,
                                        struct block *b, uint64_t after)
 {
-    int64_t immediate = insn_number(&s->i, s->immediate_at, source_immediate_size(s));
+    int64_t immediate = insn_number(&s->i, s->immediate_at, s->size - s->immediate_at);
     if (s->form == '-' || s->form == 'N' || translate_stack(p, e, s, b, immediate))
         return false;
-    if (source_form_is(s->form, "jJokKC"))
+    if (source_form_is(s->form, "jokC"))
         b->way[true].rip = after + (uint64_t)immediate;
-    if (source_form_is(s->form, "jJo")) {
+    if (source_form_is(s->form, "jo")) {
         b->conditional = true;
         b->condition =
             s->form != 'o' ? s->i.op & 15 : LOOPS | (s->i.op & 3) | (s->i.address32 ? LOOP_ECX : 0);
@@ -208,7 +208,7 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
     }
     if (s->form == 'C' && e->hot)
         hot_call(e, after);
-    if (jumps || source_form_is(s->form, "jJokK"))
+    if (jumps || source_form_is(s->form, "jok"))
         return true;
     if (source_divides(s)) {
         p->special = DIVIDE;

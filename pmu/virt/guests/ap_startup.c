@@ -13,7 +13,7 @@
 #include "kernel/base/x86.h"
 #include "pmu/virt/guest.h"
 #include "pmu/virt/vcpu.h"
-#include "pmu/virt/virt.h"
+#include "pmu/virt/guests/virt_payload.h"
 
 #define START_PAUSES 2000000u /* two are enough for QEMU */
 enum { APIC_ICR = 0x300, APIC_ICR2 = 0x310 };

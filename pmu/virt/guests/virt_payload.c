@@ -8,7 +8,7 @@
 #include "pmu/virt/guests/bios.h"
 #include "pmu/virt/host.h"
 #include "pmu/virt/blocks/nested.h"
-#include "pmu/virt/virt.h"
+#include "pmu/virt/guests/virt_payload.h"
 
 #define BOOT_MAGIC 0x2badb002
 #define LINUX_CS 0x10

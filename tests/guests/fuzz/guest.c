@@ -14,7 +14,7 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks/blocks.h"
-#include "pmu/virt/virt.h"
+#include "pmu/virt/guests/virt_payload.h"
 #include "tests/guests/fuzz/fuzz.h"
 #include "tests/guests/fuzz/guest.h"
 #include "tests/guests/fuzz/walk.h"
