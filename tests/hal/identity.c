@@ -118,6 +118,7 @@ static void make_entry(struct efi *e, bool wide)
     memcpy(e->list[1].guid, guids[wide], sizeof e->list[1].guid);
     memcpy(e->entry, wide ? "_SM3_" : "_SM_", wide ? 5 : 4);
     e->entry[6] = 24;
+    e->entry[wide ? 24 : 31] = 1; /* behind it */
     e->entry[wide ? 12 : 22] = sizeof good;
     memcpy(e->entry + (wide ? 16 : 24), &names, wide ? 8 : 4);
     if (!wide)

@@ -27,7 +27,7 @@ my @house = qw(
     kernel/init 530
     boot 1930
     tests/harness 6690
-    tests/hal 3500
+    tests/hal 3730
     tests/pmu 6530
     tests/vpmu 2820
     tests/profiling 3470

@@ -69,7 +69,7 @@ my @rooms = (
     ['kernel/image', 'ring3*,process*,service_fuzz*', [], 'programs.t'],
     ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*',
      [], 'programs.t'],
-    ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*',
+    ['hal', 'hal_*,bounds*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*',
      [], $ends, 'matrix.t x2APIC firmware'],
     ['pmu/virt', 'vpmu*,pmu_*,lbr_*', ['blocks.t'], 'transparent.t', 'matrix.t quirks:'],
     ['pmu', 'pmu_*,lbr_*,event_tables*,diagnosis*,kinds*,codes*',
