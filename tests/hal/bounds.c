@@ -165,6 +165,8 @@ static bool hpet_of(uint64_t period, uint32_t config)
     ROW(reset_memory, VM_DEVICES, 0, reset(RESET_IN_MEMORY, 8, 0, value)) \
     ROW(reset_device, 0, 31, reset(RESET_IN_PCI, 8, 0, value << 32 | 0x700ff)) \
     ROW(reset_function, 0, 7, reset(RESET_IN_PCI, 8, 0, value << 16 | 0xff)) \
+    ROW(reset_bit_15, 1, 1, reset(RESET_IN_PCI, 8, 0, 0x8000 - 0x8000 * value)) \
+    ROW(reset_bit_31, 1, 1, reset(RESET_IN_PCI, 8, 0, 0x80000000 - 0x80000000 * value)) \
     ROW(reset_register, 0, 255, reset(RESET_IN_PCI, 8, 0, 0x1f00070000 | value)) \
     ROW(local_apic, 8, 40, entry(0, value, 1, 40)) \
     ROW(x2apic, 16, 40, entry(9, value, 1, 40)) \
@@ -175,6 +177,7 @@ static bool hpet_of(uint64_t period, uint32_t config)
     ROW(own_length, 6, 57, product(4, value, 64)) \
     ROW(smbios_length, 15, 0, product(4, 8, value)) \
     ROW(io_apic_lines, 1, 120, lines_masked((2 * value - 1) << 16 | 0x20) == 0xe + 4 * value) \
+    ROW(io_apic_bit_7, 1, 1, lines_masked(0x80 * value | 1 << 16) == 0x12) \
     ROW(io_apic_version, 1, 0xff, lines_masked(value | 1 << 16) == 0x12) \
     ROW(hpet_period, 100000, 100000000, hpet_of(value, 2) && hpet_of(value, 3))
 /* clang-format on */

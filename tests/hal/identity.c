@@ -161,6 +161,10 @@ TEST(smbios, efi,
         sum_entry(e, true);
         CHECK_EQ(efi_names(e), length >= 24 && length <= 32);
     }
+    e->entry[6] = 24;
+    memset(e->entry + 12, 0xff, 4); /* more than there may be: its beginning is read */
+    sum_entry(e, true);
+    CHECK(efi_names(e));
     phys_free(e, 1);
 }
 
