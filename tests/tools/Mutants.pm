@@ -114,7 +114,7 @@ sub others
 {
     my ($code, $pattern, @choice) = @_;
     my @new;
-    while ($code =~ /$pattern/g) {
+    while ($code =~ /"[^"]*"(*SKIP)(*F)|$pattern/g) {
         my ($from, $to) = ($-[1], $+[1]);
         my ($next) = grep { $_ ne $1 } @choice or next;
         push @new, substr($code, 0, $from) . $next . substr($code, $to);
