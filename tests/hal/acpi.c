@@ -80,17 +80,6 @@ TEST(acpi, madt,
     phys_free(b, 2);
 }
 
-TEST(acpi, short_entry, "an entry that is shorter than its own head ends the table")
-{
-    /* One byte further on lies what would be an interrupt controller. */
-    static const uint8_t entries[] = { 5, 1, 12, 0, 0, 0, 0, 0xc0, 0xfe, 0, 0, 0, 0 };
-    struct builder *b = begin_tables();
-    put_bytes(b, entries, sizeof entries);
-    parse_tables(b);
-    CHECK_EQ(info.io_apic_count, 0);
-    phys_free(b, 2);
-}
-
 TEST(acpi, many,
      "CPUs beyond the supported number are counted, and further interrupt controllers are ignored")
 {
@@ -149,67 +138,6 @@ TEST(acpi, any_length, "of a table cut at any length, entries are read only if t
     }
     CHECK_EQ(info.apic_count, 16);
     phys_free(b, 2);
-}
-
-TEST(acpi, reset,
-     "the reset register is one byte in ports, in PCI's bus 0 or where devices are, if the table "
-     "says that there is one; a keyboard controller is denied by new tables alone")
-{
-    static const struct {
-        uint8_t space, bits, offset;
-        uint64_t address;
-        bool good;
-    } cases[] = {
-        { RESET_IN_PORTS, 8, 0, 0xcf9, true },        { RESET_IN_PORTS, 8, 0, 0xffff, true },
-        { RESET_IN_PORTS, 8, 0, 0x10000, false },     { RESET_IN_PORTS, 16, 0, 0xcf9, false },
-        { RESET_IN_PORTS, 8, 1, 0xcf9, false },       { RESET_IN_MEMORY, 8, 0, 0xfed80000, true },
-        { RESET_IN_MEMORY, 8, 0, 0xbfffffff, false }, { RESET_IN_PCI, 8, 0, 0x1f000700fful, true },
-        { RESET_IN_PCI, 8, 0, 0x2000000000, false },  { RESET_IN_PCI, 8, 0, 0x80000, false },
-        { RESET_IN_PCI, 8, 0, 0x100, false },         { 3, 8, 0, 0xcf9, false },
-    };
-    static uint8_t fadt[276];
-    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (unsigned flag = 0; flag < 2; flag++)
-            for (unsigned length = 128; length <= 129; length++) {
-                bool good = cases[i].good && flag && length == 129;
-                fadt[113] = (uint8_t)(flag << 2);
-                memcpy(fadt + 116, &cases[i], 3);
-                memcpy(fadt + 120, &cases[i].address, 8);
-                fadt[128] = 0x5a;
-                info = (struct acpi_info){ 0 };
-                acpi_parse_fadt(fadt, length, &info);
-                CHECK_EQ(info.reset.known, good);
-                CHECK(!good || (info.reset.address == cases[i].address &&
-                                info.reset.space == cases[i].space && info.reset.value == 0x5a));
-            }
-    for (unsigned revision = 1; revision <= 6; revision++)
-        for (unsigned bit = 0; bit < 2; bit++) {
-            fadt[8] = (uint8_t)revision;
-            fadt[109] = (uint8_t)(bit << 1);
-            info = (struct acpi_info){ 0 };
-            acpi_parse_fadt(fadt, sizeof fadt, &info);
-            CHECK_EQ(info.no_8042, revision >= 3 && !bit);
-        }
-}
-
-TEST(acpi, spcr, "a console is a UART in ports, if its table is complete")
-{
-    static const struct {
-        uint8_t kind, space, port[8];
-        unsigned length, want;
-    } cases[] = {
-        { 0, 1, { 0xf8, 2 }, 80, 0x2f8 },      { 1, 1, { 0xe8, 3 }, 52, 0x3e8 },
-        { 0, 1, { 0xf8, 2 }, 51, 0 },          { 2, 1, { 0xf8, 2 }, 80, 0 },
-        { 0, 0, { 0xf8, 2 }, 80, 0 },          { 0, 1, { 0xf9, 0xff }, 80, 0 },
-        { 0, 1, { [1] = 2, [4] = 1 }, 80, 0 },
-    };
-    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
-        uint8_t table[80] = { [36] = cases[i].kind, [40] = cases[i].space };
-        memcpy(table + 44, cases[i].port, 8);
-        info = (struct acpi_info){ 0 };
-        acpi_parse_spcr(table, cases[i].length, &info);
-        CHECK_EQ(info.console, cases[i].want);
-    }
 }
 
 /* --- The way to the tables. --- */

@@ -118,6 +118,7 @@ static void make_entry(struct efi *e, bool wide)
     memcpy(e->list[1].guid, guids[wide], sizeof e->list[1].guid);
     memcpy(e->entry, wide ? "_SM3_" : "_SM_", wide ? 5 : 4);
     e->entry[6] = 24;
+    e->entry[wide ? 24 : 31] = 1; /* behind it */
     e->entry[wide ? 12 : 22] = sizeof good;
     memcpy(e->entry + (wide ? 16 : 24), &names, wide ? 8 : 4);
     if (!wide)
@@ -160,6 +161,10 @@ TEST(smbios, efi,
         sum_entry(e, true);
         CHECK_EQ(efi_names(e), length >= 24 && length <= 32);
     }
+    e->entry[6] = 24;
+    memset(e->entry + 12, 0xff, 4); /* more than there may be: its beginning is read */
+    sum_entry(e, true);
+    CHECK(efi_names(e));
     phys_free(e, 1);
 }
 

@@ -179,6 +179,28 @@ static NTSTATUS link_taken(void) { return IoCreateSymbolicLink(&first_name, &lin
 static NTSTATUS open_inside(void) { return open_named(&inside_name, &refuse_made); }
 static NTSTATUS open_absent(void) { return open_named(&second_name, &refuse_made); }
 
+#define CHAIN 8 /* LINKS_FOLLOWED of kernel/driver/driver_names.c */
+
+/* The last of so many links that lead to each other and to the device; the one before it does. */
+static NTSTATUS open_chained(void)
+{
+    WCHAR text[CHAIN + 1][16];
+    UNICODE_STRING names[CHAIN + 1] = { first_name };
+    HANDLE handle = NULL;
+    for (unsigned i = 1; i <= CHAIN; i++) {
+        memcpy(text[i], u"\\Device\\link?", 28);
+        text[i][12] = (WCHAR)('0' + i);
+        names[i] = (UNICODE_STRING){ 26, 28, text[i] };
+        CHECK_OK(IoCreateSymbolicLink(&names[i], &names[i - 1]));
+    }
+    CHECK_OK(open_named(&names[CHAIN - 1], &handle));
+    CHECK_OK(NtClose(handle));
+    NTSTATUS status = open_named(&names[CHAIN], &refuse_made);
+    for (unsigned i = 1; i <= CHAIN; i++)
+        CHECK_OK(IoDeleteSymbolicLink(&names[i]));
+    return status;
+}
+
 static HANDLE file;
 
 static void make_opened(void)
@@ -231,7 +253,8 @@ static const struct refusal_row devices[] = {
       .others = { { create_link, STATUS_OBJECT_NAME_COLLISION },
                   { link_taken, STATUS_OBJECT_NAME_COLLISION } } },
     { "NtCreateFile", open_inside, refuse_close_made, .least = 6, WANT, FIRST,
-      .others = { { open_absent, STATUS_OBJECT_NAME_NOT_FOUND } } },
+      .others = { { open_absent, STATUS_OBJECT_NAME_NOT_FOUND },
+                  { open_chained, STATUS_OBJECT_NAME_NOT_FOUND } } },
     { "NtDeviceIoControlFile", control_buffered, refuse_undo_nothing, .least = 2, WANT, OPENED,
       .others = { { control_much_in, STATUS_INSUFFICIENT_RESOURCES },
                   { control_much_out, STATUS_INSUFFICIENT_RESOURCES } } },
@@ -314,6 +337,7 @@ static void no_more_process(void)
 
 static NTSTATUS call_at_nmi(void) { return got(KeRegisterNmiCallback(ROUTINE(ignore_nmi), NULL)); }
 static void call_no_more(void) { CHECK_OK(KeDeregisterNmiCallback(memory)); }
+static NTSTATUS end_no_call(void) { return KeDeregisterNmiCallback(&memory); }
 
 static NTSTATUS open_section(void)
 {
@@ -333,14 +357,21 @@ static void make_section(void)
 
 static void close_section(void) { CHECK_OK(NtClose(section)); }
 
-static NTSTATUS map_section(void)
+static NTSTATUS map_as(HANDLE of, uint64_t at, SIZE_T size)
 {
     LARGE_INTEGER offset = { .QuadPart = 1 << 20 };
-    SIZE_T size = 3 * PAGE_SIZE;
-    view = NULL;
-    return ZwMapViewOfSection(section, NtCurrentProcess(), &view, 0, 0, &offset, &size, 1, 0,
-                              PAGE_READWRITE);
+    PVOID mapped = (PVOID)at;
+    NTSTATUS status = ZwMapViewOfSection(of, NtCurrentProcess(), &mapped, 0, 0, &offset, &size, 1,
+                                         0, PAGE_READWRITE);
+    view = NT_SUCCESS(status) ? mapped : view;
+    return status;
 }
+
+static NTSTATUS map_section(void) { return map_as(section, 0, 3 * PAGE_SIZE); }
+static NTSTATUS map_nothing(void) { return map_as(section, 0, 0); }
+static NTSTATUS map_beside(void) { return map_as(section, PAGE_SIZE, PAGE_SIZE); }
+static NTSTATUS map_too_much(void) { return map_as(section, 0, ~(SIZE_T)0); }
+static NTSTATUS map_other(void) { return map_as((HANDLE)0x7777, 0, PAGE_SIZE); }
 
 static void unmap_section(void) { CHECK_OK(ZwUnmapViewOfSection(NtCurrentProcess(), view)); }
 
@@ -350,11 +381,16 @@ static const struct refusal_row routines[] = {
     { "PsSetCreateProcessNotifyRoutine", notify_process, no_more_process, .least = 1,
       .may = { STATUS_INVALID_PARAMETER }, NOTICED,
       .others = { { notify_process, STATUS_INVALID_PARAMETER } } },
-    { "KeRegisterNmiCallback", call_at_nmi, call_no_more, .least = 1, WANT, NOTICED },
+    { "KeRegisterNmiCallback", call_at_nmi, call_no_more, .least = 1, WANT, NOTICED,
+      .others = { { end_no_call, STATUS_INVALID_HANDLE } } },
     { "ZwOpenSection", open_section, refuse_close_made, .least = 2, WANT },
     { "ZwMapViewOfSection", map_section, unmap_section, .least = 1,
       .may = { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES }, .in_process = true,
-      .make = make_section, .unmake = close_section },
+      .make = make_section, .unmake = close_section,
+      .others = { { map_nothing, STATUS_INVALID_PARAMETER },
+                  { map_beside, STATUS_MAPPED_ALIGNMENT },
+                  { map_too_much, STATUS_CONFLICTING_ADDRESSES },
+                  { map_other, STATUS_INVALID_HANDLE } } },
 };
 
 TEST(driver_refused, routines,

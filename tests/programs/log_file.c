@@ -20,7 +20,7 @@ static ULONG start(TRACEHANDLE *session, struct properties *q, const char *file,
     memset(q, 0, sizeof *q);
     q->p.Wnode.BufferSize = sizeof *q;
     q->p.Wnode.ClientContext = 3;
-    q->p.BufferSize = !strcmp(file, "lossy.etl") ? 4 : !strcmp(file, "large.etl") ? 512 : 16;
+    q->p.BufferSize = !strcmp(file, "lossy.etl") ? 4 : !strncmp(file, "large", 5) ? 512 : 16;
     q->p.MaximumBuffers = q->p.BufferSize == 16 ? 256 : 2;
     q->p.MaximumFileSize = megabytes;
     q->p.LogFileMode = mode | EVENT_TRACE_SYSTEM_LOGGER_MODE;
@@ -90,8 +90,7 @@ static void refusals(void)
         { "a.etl", EVENT_TRACE_FILE_MODE_APPEND, 0, ERROR_NOT_SUPPORTED },
         { "a.etl", EVENT_TRACE_FILE_MODE_NEWFILE, 1, ERROR_NOT_SUPPORTED },
         { "a.etl", EVENT_TRACE_REAL_TIME_MODE, 0, ERROR_NOT_SUPPORTED },
-        { "large.etl", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 2, ERROR_INVALID_PARAMETER },
-        { "a b.etl", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 0, ERROR_BAD_PATHNAME },
+        { "large-_0A9Za.z", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 2, ERROR_INVALID_PARAMETER },
         { "C:\\", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 0, ERROR_BAD_PATHNAME },
         { "..", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 0, ERROR_BAD_PATHNAME },
     };
@@ -99,6 +98,8 @@ static void refusals(void)
     TRACEHANDLE session;
     for (unsigned i = 0; i < sizeof tries / sizeof tries[0]; i++)
         IS(start(&session, &q, tries[i].file, tries[i].mode, tries[i].megabytes), tries[i].error);
+    for (const char *wrong = " ,:@[^`{"; *wrong; wrong++)
+        IS(start(&session, &q, (char[]){ 'a', *wrong, 0 }, 0, 0), ERROR_BAD_PATHNAME);
 }
 
 int main(void)

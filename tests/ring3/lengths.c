@@ -391,3 +391,73 @@ TEST_USER(lengths, sizes,
     CHECK(!next_record(&all).header);
     close_objects();
 }
+
+/* --- Fields that stand elsewhere: the lengths of all, and how many the size says there are. --- */
+
+#define FIELDS 17u                                          /* one more than is looked at */
+#define MOST_BYTES (4096 - 72 - sizeof(EVENT_TRACE_HEADER)) /* of a session's buffer of 4 KB */
+
+static uint8_t pattern[0x10000 + 3 * FIELDS];
+
+static const struct fields {
+    ULONG size; /* behind the header */
+    ULONG lengths[FIELDS];
+    ULONG error, taken; /* fields */
+} fields[] = {
+    { 0, { 5 }, ERROR_SUCCESS, 0 },
+    { 15, { 5 }, ERROR_SUCCESS, 0 },
+    { 16, { 5 }, ERROR_SUCCESS, 1 },
+    { 31, { 5, 1 }, ERROR_SUCCESS, 1 },
+    { 16 * 4, { 0, 3, 0, 8 }, ERROR_SUCCESS, 4 },
+    { 16 * 16, { [0 ... 15] = 7, 0 }, ERROR_SUCCESS, 16 },
+    { 16 * 17, { [0 ... 15] = 7, 9 }, ERROR_SUCCESS, 16 },
+    { 32, { 1, MOST_BYTES - 1 }, ERROR_SUCCESS, 2 },
+    { 32, { 2, MOST_BYTES - 1 }, ERROR_MORE_DATA, 0 },
+    { 16, { 0xffff - sizeof(EVENT_TRACE_HEADER) }, ERROR_MORE_DATA, 0 },
+    { 16, { 0x10000 - sizeof(EVENT_TRACE_HEADER) }, ERROR_MORE_DATA, 0 },
+    { 16, { 0xffffffff }, ERROR_MORE_DATA, 0 },
+    { 16 * 16, { [0 ... 15] = 0xffffffff }, ERROR_MORE_DATA, 0 },
+    { 16 * 2, { 0xffffffff, 1 }, ERROR_MORE_DATA, 0 },
+};
+
+static ULONG send_fields(const struct fields *f)
+{
+    struct {
+        EVENT_TRACE_HEADER header;
+        MOF_FIELD fields[FIELDS];
+    } m = { .header = { .Size = (USHORT)(sizeof m.header + f->size),
+                        .Flags = WNODE_FLAG_TRACED_GUID | WNODE_FLAG_USE_MOF_PTR } };
+    for (unsigned i = 0; i < FIELDS; i++)
+        m.fields[i] = (MOF_FIELD){ (ULONG_PTR)pattern + 3 * i, f->lengths[i], 0 };
+    return TraceEvent(session.trace, &m.header);
+}
+
+/* The event that came, if one has, is the fields' bytes, one behind the other. */
+static bool check_fields(const struct fields *f)
+{
+    ULONG n = 0, at = 0;
+    CHECK_OK(session_flush(&session));
+    CHECK_OK(session_read(&session, end - RING3_PAGE, RING3_PAGE, &n));
+    struct records all = records_of(end - RING3_PAGE, n);
+    struct record event = next_record(&all);
+    if (!CHECK_EQ(event.header != NULL, f->error == ERROR_SUCCESS) || !event.header)
+        return !event.header;
+    bool same = !next_record(&all).header;
+    for (unsigned i = 0; i < f->taken; at += f->lengths[i++])
+        same = same && at + f->lengths[i] <= event.size &&
+               memcmp(event.payload + at, pattern + 3 * i, f->lengths[i]) == 0;
+    return CHECK(same) & CHECK_EQ(trace_record_size(event.header), sizeof(EVENT_TRACE_HEADER) + at);
+}
+
+TEST_USER(lengths, fields,
+          "TraceEvent gathers the bytes of up to 16 fields, as many as the size says and whole; "
+          "more than a buffer or 64 KB is refused and sends nothing")
+{
+    for (unsigned i = 0; i < sizeof pattern; i++)
+        pattern[i] = (uint8_t)(i ^ i >> 8);
+    REQUIRE(make_objects());
+    for (const struct fields *f = fields; f < fields + ARRAYSIZE(fields); f++)
+        if (!CHECK_EQ(send_fields(f), f->error) | !check_fields(f))
+            test_note("fields %u", (unsigned)(f - fields));
+    close_objects();
+}

@@ -3,8 +3,9 @@
 # a field of a header) and have not the lock: they take it, or call what takes it and keeps it, or
 # all that call them have it; or call without it what says so above, in the file or, of the
 # dispatcher lock and memory.mutex, in a header; or do that before they take it or after they give
-# it back; or use what they have freed. What others call says "L: lock" above, or "L: lock: why" it
-# needs none.
+# it back; or look at what it guards, or call pmu_*, after that; or write what they have published;
+# or use what they have freed. What others call says "L: lock" above, or "L: lock: why" it needs
+# none.
 package Guards;
 use strict;
 use warnings;
@@ -60,6 +61,12 @@ sub needed
     }
     return %needs;
 }
+
+# What others may look at from now on, and a line below what they would find there.
+my $published = qr/__atomic_store_n\(&([\w\[\]>.-]+?)(?:\.|->)\w+, [^;]*__ATOMIC_RELEASE\);\n
+                   \s+\1(?:\.|->)(\w+)/x;
+# What acts on a counter of this CPU: where an IRQL is raised for it, there and nowhere else.
+my $counters = qr/\b(pmu_(?:write|program|start|stop|clear|rearm|read))\(/;
 
 # Each function that touches what is guarded without the lock, or calls what needs it, of this file
 # or of headers.
@@ -125,6 +132,22 @@ sub faults
                 grep { !$holds->($_, $lock, {}) } sort @{ $callers{$callee} };
             push @faults, map { "$of{$_}[0]: $_ calls $callee beside $lock" }
                 grep { ($beside{$_}{$lock} // '') =~ /\b$callee\(/ } sort @{ $callers{$callee} };
+        }
+    }
+    for my $name (sort keys %of) {
+        my ($line, $code) = @{ $of{$name} };
+        push @faults, map { "$line: $name calls $_ without the IRQL that it raises" }
+            $code =~ s/irql_raise\((?:PROFILE|HIGH|IPI)_LEVEL\).*irql_lower\(//sr =~ $counters
+            if $code =~ /irql_raise/;
+        push @faults, "$line: $name writes $1->$2 after it has published $1"
+            while $code =~ /$published[^\n]* = /g;
+        while ($code =~ /\b(\w+) = (\w+)\(/g) {
+            my ($found, $by) = ($1, $2);
+            for my $lock ($outer{$by} // (), @{ $needs{$by} // [] }) {
+                next if $code !~ /_release\(&[\w.>-]*\Q$lock\E\b(.*)/s;
+                push @faults, "$line: $name looks at $found, which $lock guards, without it"
+                    if $1 =~ /(?<![\w.>])$found->/;
+            }
         }
     }
     return (@faults, map { after_release($_, @{ $of{$_} }) } sort keys %of);

@@ -81,9 +81,9 @@ my @operators = (
     ['width halved', qr/(?<=\(uint)32(?=_t\))/, sub { '16' }],
     ['counted the other way', qr/\+\+|--|(?<= )[-+]=(?= )/, \&opposite],
 );
-# What a bound off by one does not change: one more look at what does not come, the larger or
-# smaller of two, and their difference.
-my $no_bound = qr{[<>]=?\ \w*(?:TRIES|PAUSES|SPIN|LOOKS|POLLS)\b
+# What a bound off by one does not change: one more look at what does not come, a wait by the clock,
+# the larger or smaller of two, and their difference.
+my $no_bound = qr{[<>]=?\ \w*(?:TRIES|PAUSES|SPIN|LOOKS|POLLS)\b|\b(?:rdtsc|clock_ns)\(\)
                   |(?<![^ (])([^ (].*?)\ [<>]=?\ (.+?)\ \?
                    \ (?:\g1(?:\ -\ \g2)?\ :\ (?:\g2(?:\ -\ \g1)?|0)|\g2\ :\ \g1)(?=[;,)])}x;
 # What no operator touches: comments, assembly, what is said.
@@ -114,7 +114,7 @@ sub others
 {
     my ($code, $pattern, @choice) = @_;
     my @new;
-    while ($code =~ /$pattern/g) {
+    while ($code =~ /"[^"]*"(*SKIP)(*F)|$pattern/g) {
         my ($from, $to) = ($-[1], $+[1]);
         my ($next) = grep { $_ ne $1 } @choice or next;
         push @new, substr($code, 0, $from) . $next . substr($code, $to);
@@ -125,7 +125,7 @@ sub others
 # What people do (the tree has no goto to go wrong): from a file's lines and the number of one,
 # { line => text }...
 my $declared = qr/\w+ [\w *]*\w(?:\[.*\])?(?: =|[,;])/;
-my $statement = qr/^(\s++)(?!return|break|continue|case|default|else|\(void\)|$declared)/;
+my $statement = qr/^(\s++)(?!\}|return|break|continue|case|default|else|\(void\)|$declared)/;
 # Two assignments, of which neither has what the other writes, nor gives what has it to a routine
 # that does more than compute: in either order they do the same.
 my $pure = qr/\b(?:cpuid|low_bits|sizeof|[A-Z][A-Z0-9_]+|u(?:16|32|64)|insn_\w+|thread_current

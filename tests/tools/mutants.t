@@ -69,8 +69,8 @@ my @rooms = (
     ['kernel/image', 'ring3*,process*,service_fuzz*', [], 'programs.t'],
     ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*',
      [], 'programs.t'],
-    ['hal', 'hal_*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,measured*',
-     [], $ends, 'matrix.t x2APIC firmware'],
+    ['hal', 'hal_*,bounds*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,'
+     . 'measured*', [], $ends, 'matrix.t x2APIC firmware'],
     ['pmu/virt', 'vpmu*,pmu_*,lbr_*', ['blocks.t'], 'transparent.t', 'matrix.t quirks:'],
     ['pmu', 'pmu_*,lbr_*,event_tables*,diagnosis*,kinds*,codes*',
      [], 'matrix.t ^intel-v1,.1 ^intel-v2,.4 ^amd-k7,.1 ^alderlake'],
