@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The cost of operations that no other test measures: counters allocated and freed, a system call,
  * an interrupt, an IPI. */
-#include "hal/machine/apic.h"
-#include "kernel/base/vectors.h"
-#include "kernel/counting/switch_counters.h"
-#include "kernel/profiling/profiling_enable.h"
-#include "tests/harness/cost.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/user.h"
 
 extern void user_cost_call(uint64_t cycles);
 extern uint64_t user_call_cost[];

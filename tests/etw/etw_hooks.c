@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of what only ring 0 can cause. */
-#include "kernel/base/vectors.h"
 #include "kernel/driver/nt_driver.h"
 #include "tests/harness/etw.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/lab.h"
 
 #define CALLS 10

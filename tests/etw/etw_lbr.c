@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Branches before events: who may have the lists of branches, and what is in the records. */
 #include "hal/branch_owner.h"
-#include "kernel/base/bits.h"
 #include "kernel/ke/etw_stream.h"
-#include "kernel/ke/sched.h"
-#include "kernel/profiling/profile.h"
 #include "pmu/branches.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/vpmu.h"
 
 #define NO_LOGGER 0x1234
 #define HIDDEN_KERNEL 1u

@@ -5,7 +5,6 @@
  *
  * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md.
  */
-#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
 
 static void no_handler(ULONGLONG bits, HANDLE handle) { (void)bits, (void)handle; }

@@ -4,8 +4,6 @@
  *
  * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md.
  */
-#include "hal/source.h"
-#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
 
 static void no_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters, their interrupt, sources: refuse.h's table of what they claim. Beside each call there
  * is an owner, whose counter counts on and whose handler is called afterwards, too. */
-#include "hal/interrupt.h"
-#include "hal/source.h"
 #include "kernel/driver/nt_driver.h"
-#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/profile.h"
 #include "tests/harness/refuse.h"
 
 NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY, ULONG, PPHYSICAL_COUNTER_RESOURCE_LIST,

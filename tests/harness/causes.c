@@ -4,11 +4,7 @@
  * (LsSmiRx in the PPRs of families 17h to 1Ah, "SMIs received" in the BKDG of 10h), which takes a
  * counter that a test may want: it counts after a failure. */
 #include "tests/harness/causes.h"
-#include "kernel/base/print.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/kinds.h"
-#include "tests/harness/measured.h"
-#include "tests/harness/vpmu.h"
 
 #define MSR_SMI_COUNT 0x34u
 #define EVENT_SMIS 0x2bu

@@ -2,9 +2,6 @@
 /* The driver's part of thread profiling: allocating, programming and configuring counters, as
  * the API requires of a driver. */
 #include "tests/harness/counting.h"
-#include "kernel/counting/thread_profiling.h"
-#include "kernel/profiling/counter_config.h"
-#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
 
 struct programming {

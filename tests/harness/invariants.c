@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/invariants.h"
-#include "hal/machine/apic.h"
-#include "kernel/base/print.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/vpmu.h"
 
 #define DEBUGCTL 0x1d9
 #define DR7_OFF 0x400u

@@ -4,7 +4,6 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/lock.h"
-#include "kernel/base/print.h"
 #include "tests/harness/kernel.h"
 
 TEST(selfcheck, pass, "passes") { CHECK(true); }

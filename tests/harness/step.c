@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/step.h"
-#include "hal/machine/apic.h"
-#include "kernel/base/vectors.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define DR7_OFF 0x400u
 #define NEVER 0x7fffffffu

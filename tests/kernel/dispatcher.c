@@ -3,7 +3,6 @@
 #include "kernel/ke/dispatcher.h"
 #include "kernel/base/list.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define WAITERS 4
 

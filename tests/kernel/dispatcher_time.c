@@ -2,9 +2,7 @@
 /* Waits: how long they last, at which IRQL what happens, and processors that collide. */
 #include "kernel/ke/dispatcher.h"
 #include "kernel/nt/nt_time.h"
-#include "kernel/trap.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define TEAM 8
 #define ITERATIONS 300

@@ -2,7 +2,6 @@
 /* What drivers import and what allocates: refuse.h's table of it. */
 #include "kernel/driver/driver.h"
 #include "kernel/driver/nt_driver.h"
-#include "kernel/services/services.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/refuse.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The ways into ring 0: which flags of ring 3 come along. Ring 3's half: ring3/entry.c. */
-#include "kernel/base/msr.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/user.h"
 
 #define FLAG_DF (1u << 10)
 #define FLAGS_IOPL (3u << 12)

@@ -4,7 +4,6 @@
 #include "kernel/nt/nt_context.h"
 #include "tests/harness/kernel.h"
 #include "tests/ring3/fpu.h"
-#include "tests/harness/user.h"
 
 static uint8_t area[FPU_AREA_MAX] __attribute__((aligned(64)));
 

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* How processes and threads end, with kernel threads that join a process of their own; and the
  * places of a thread's APCs. */
-#include "kernel/ke/process.h"
 #include "kernel/base/upcalls.h"
 #include "kernel/ke/dispatcher.h"
-#include "kernel/mm/vm.h"
-#include "kernel/services/services.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/threads.h"
-#include "tests/harness/user.h"
 
 #define ITS_OWN ((NTSTATUS)9)
 #define OF_ALL ((NTSTATUS)5)

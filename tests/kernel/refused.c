@@ -2,15 +2,11 @@
 /* The kernel's services that allocate, and refuse.h's table of them: objects, threads, processes,
  * memory. */
 #include "kernel/ke/memory.h"
-#include "kernel/ke/process.h"
 #include "kernel/ke/object_name.h"
 #include "kernel/ke/suspend.h"
 #include "kernel/ke/synchronization.h"
-#include "kernel/services/services.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/refuse.h"
-#include "tests/harness/user.h"
-#include "tests/ring3/ring3.h"
 
 #define SOME_CODE 0x1000 /* a thread that begins there ends by a fault */
 #define NAME(text)                                                                                 \

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, locks, IPIs and time, from ring 0. */
-#include "hal/machine/apic.h"
 #include "kernel/base/upcalls.h"
 #include "kernel/base/lock.h"
-#include "kernel/base/print.h"
-#include "kernel/base/vectors.h"
-#include "kernel/trap.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
-#include "tests/harness/vpmu.h"
 
 #define THREADS 8
 #define ITERATIONS 2000

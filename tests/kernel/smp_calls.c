@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that run on other CPUs by IPI. */
-#include "hal/machine/smp.h"
-#include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define TEAM 8
 

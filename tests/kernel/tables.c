@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Changes of page tables, as other processors see them. */
-#include "kernel/mm/vm.h"
-#include "kernel/trap.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define SOMEWHERE 0x600000000000ul
 

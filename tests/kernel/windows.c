@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What comes at each instruction of a window: an NMI, an interrupt that switches threads. */
-#include "hal/interrupt.h"
 #include "kernel/base/upcalls.h"
-#include "hal/owners.h"
-#include "kernel/base/boot_info.h"
-#include "kernel/base/vectors.h"
 #include "kernel/ke/synchronization.h"
-#include "kernel/counting/thread_profiling.h"
-#include "kernel/services/services.h"
-#include "kernel/trap.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/step.h"
-#include "tests/harness/threads.h"
-#include "tests/harness/user.h"
-#include "tests/harness/vpmu.h"
 
 #define PERIOD 20000u /* more than the handler has, stepped and under KASAN */
 #define PERIOD_RING3 1000u

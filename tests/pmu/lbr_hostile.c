@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Last-branch records while something else happens: an NMI at each instruction, other CPUs that
  * record too, a list that is read while it is on, branches that nobody may see. */
-#include "hal/machine/apic.h"
 #include "hal/branch_owner.h"
-#include "kernel/base/boot_info.h"
-#include "kernel/base/vectors.h"
 #include "tests/harness/lbr_list.h"
 
 #define STEPS_MOST 400u /* instructions from the start of a counter to the end of the program */

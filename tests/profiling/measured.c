@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What was measured at boot is what the virtual PMU was set to do; on other machines, that it can
  * be. */
-#include "kernel/base/boot_info.h"
-#include "tests/harness/kernel.h"
-#include "tests/harness/kinds.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/measured.h"
-#include "tests/harness/vpmu.h"
 
 #define LITTLE 100000 /* instructions: what other quirks add to the lag */
 

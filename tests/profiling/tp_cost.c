@@ -2,12 +2,6 @@
 /* The cost of thread profiling, in instructions and in accesses to the PMU, which the virtual
  * PMU counts. Two profiled threads sleep; the test, at IPI_LEVEL, calls for them repeatedly
  * what a switch calls. */
-#include "kernel/counting/switch_counters.h"
-#include "kernel/ke/process.h"
-#include "kernel/counting/thread_profiling.h"
-#include "tests/harness/cost.h"
-#include "tests/harness/counting.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
 extern void user_cost_read(uint64_t mask_and_leaf);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts of profiled threads: the order of elements, to which thread counts belong, and that
  * none is lost. Exact numbers are in exact.c. */
-#include "kernel/counting/thread_profiling.h"
-#include "tests/harness/counting.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
 #define FILL 0xa5

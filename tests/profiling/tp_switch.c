@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The PMU accesses of a context switch, counted by the virtual PMU. */
-#include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/threads.h"
-#include "tests/harness/vpmu.h"
 
 #define SWITCHES 200
 #define STEPPED 10

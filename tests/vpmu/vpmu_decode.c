@@ -2,9 +2,7 @@
 /* The virtual PMU's own events, by the codes of the processor that each model is: what its decoder
  * says of every kind of instruction, its models of prediction and caches, thresholds and edges of
  * events that are not in every cycle. */
-#include "kernel/base/print.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 /* As in struct lab_op. */
 enum kind {

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* However an instruction ends, and whatever counts it - the clock, blocks of code, steps - each
  * event has happened as often, and an overflow interrupts at the same instruction. */
-#include "hal/machine/apic.h"
 #include "kernel/base/layout.h"
-#include "kernel/base/msr.h"
-#include "kernel/mm/phys.h"
-#include "kernel/mm/vm.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 #define LENGTH 70u                         /* of strings, in elements; they cross a page */
 #define DIFFERENT 23u                      /* the element that ends a comparison */

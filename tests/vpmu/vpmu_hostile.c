@@ -2,10 +2,8 @@
 /* The virtual PMU survives its guest: any value to any PMU register, any RDPMC selector, SVM
  * instructions, exceptions of all kinds while it counts; and it hides what it does not have. Not to
  * be seen from inside: VP-47 (RDPMC in real mode: the guest starts in long mode). */
-#include "kernel/base/msr.h"
 #include "pmu/branches.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 enum { VECTOR_UD = 6 };
 

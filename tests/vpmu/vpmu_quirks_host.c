@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirks of the virtual PMU that stand for the host, firmware and the board: there if their
  * words are on, and not if they are off. */
-#include "hal/machine/apic.h"
 #include "kernel/base/layout.h"
-#include "kernel/base/msr.h"
-#include "kernel/trap.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 enum { SMI_COUNT = 0x34, AMD_SMIS = 0x2b, DEBUGCTL = 0x1d9, INT_PENDING = 0xc0010055 };
 #define DEBUGCTL_SMM (1u << 14)
