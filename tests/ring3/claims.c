@@ -36,11 +36,11 @@ static NTSTATUS new_timer(HANDLE *made)
 
 static NTSTATUS duplicate(HANDLE *made)
 {
-    return ZwDuplicateObject(NtCurrentProcess(), NtCurrentThread(), NtCurrentProcess(), made,
+    return NtDuplicateObject(NtCurrentProcess(), NtCurrentThread(), NtCurrentProcess(), made,
                              THREAD_ALL_ACCESS, 0, 0);
 }
 
-static void close_new(HANDLE made) { CHECK_OK(ZwClose(made)); }
+static void close_new(HANDLE made) { CHECK_OK(NtClose(made)); }
 
 static DWORD WINAPI note_begin(LPVOID unused)
 {
@@ -51,7 +51,7 @@ static DWORD WINAPI note_begin(LPVOID unused)
 
 static NTSTATUS thread(HANDLE *made)
 {
-    return ZwCreateThreadEx(made, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
+    return NtCreateThreadEx(made, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
                             (PVOID)(uint64_t)note_begin, NULL, 0, 0, 0, 0, NULL);
 }
 
@@ -66,7 +66,7 @@ static NTSTATUS memory(HANDLE *made)
 {
     SIZE_T size = 4 * RING3_PAGE;
     PVOID base = (PVOID)0x400000000000;
-    NTSTATUS status = ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
+    NTSTATUS status = NtAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
                                               MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
     if (NT_SUCCESS(status))
         *made = base;
@@ -82,7 +82,7 @@ static NTSTATUS own_page(HANDLE *made)
     SIZE_T size = RING3_PAGE;
     ULONG old;
     NTSTATUS status =
-        ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, PAGE_EXECUTE_READWRITE, &old);
+        NtProtectVirtualMemory(NtCurrentProcess(), &base, &size, PAGE_EXECUTE_READWRITE, &old);
     if (NT_SUCCESS(status))
         *made = base;
     return status;

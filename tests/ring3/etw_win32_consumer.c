@@ -176,7 +176,7 @@ static DWORD call_often(PVOID cpu)
     SetThreadAffinityMask(GetCurrentThread(), 1ull << (uint64_t)cpu);
     for (unsigned i = 0; i < ROUNDS; i++) {
         for (unsigned n = 0; n < ROUND; n++)
-            ZwGetCurrentProcessorNumber();
+            NtGetCurrentProcessorNumber();
         Sleep(1);
     }
     return 0;

@@ -159,7 +159,7 @@ void user_fpu_entries(uint64_t unused)
         fill_values(values, YMM_WORDS, i);
         avx_load(values);
         if (i % 3 == 0)
-            ZwClose(NULL);
+            NtClose(NULL);
         else if (i % 3 == 1)
             asm volatile("ud2");
         else

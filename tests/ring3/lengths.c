@@ -13,7 +13,6 @@
 
 NTSTATUS ZwQueryTimer(HANDLE, ULONG, PVOID, ULONG, PULONG);
 NTSTATUS ZwQueryInformationProcess(HANDLE, ULONG, PVOID, ULONG, PULONG);
-NTSTATUS ZwQueryVirtualMemory(HANDLE, PVOID, ULONG, PVOID, SIZE_T, PSIZE_T);
 NTSTATUS ZwTraceEvent(HANDLE, ULONG, ULONG, PVOID);
 
 static HANDLE an_event, a_semaphore, a_mutant, a_timer;
@@ -32,7 +31,7 @@ typedef NTSTATUS service(HANDLE of, ULONG class, PVOID to, ULONG length, PULONG 
         return __VA_ARGS__;                                                                        \
     }
 
-SERVICE(of_thread, ZwQueryInformationThread(of, (THREADINFOCLASS) class, to, length, n))
+SERVICE(of_thread, NtQueryInformationThread(of, (THREADINFOCLASS) class, to, length, n))
 SERVICE(of_event, ZwQueryEvent(of, (EVENT_INFORMATION_CLASS) class, to, length, n))
 SERVICE(of_semaphore, ZwQuerySemaphore(of, (SEMAPHORE_INFORMATION_CLASS) class, to, length, n))
 SERVICE(of_mutant, ZwQueryMutant(of, (MUTANT_INFORMATION_CLASS) class, to, length, n))
@@ -42,7 +41,7 @@ SERVICE(of_traces, ZwTraceControl(class, NULL, 0, to, length, n))
 static NTSTATUS of_memory(HANDLE of, ULONG class, PVOID to, ULONG length, PULONG n)
 {
     SIZE_T size = *n;
-    NTSTATUS status = ZwQueryVirtualMemory(of, &block, class, to, length, &size);
+    NTSTATUS status = NtQueryVirtualMemory(of, &block, class, to, length, &size);
     *n = (ULONG)size;
     return status;
 }
@@ -286,7 +285,7 @@ static NTSTATUS create_sized(ULONG given, ULONG says)
     HANDLE made = NULL;
     (void)given;
     NTSTATUS status = ZwCreateEvent(&made, EVENT_ALL_ACCESS, &a, NotificationEvent, FALSE);
-    return made ? ZwClose(made) : status;
+    return made ? NtClose(made) : status;
 }
 
 static NTSTATUS create_says(ULONG given, ULONG says)
@@ -298,7 +297,7 @@ static NTSTATUS create_says(ULONG given, ULONG says)
 static NTSTATUS set_thread(ULONG class, const void *info, ULONG size, ULONG given)
 {
     memcpy(end - size, info, size);
-    return ZwSetInformationThread(ME, (THREADINFOCLASS) class, end - size, given);
+    return NtSetInformationThread(ME, (THREADINFOCLASS) class, end - size, given);
 }
 
 #define SET(name, class, ...)                                                                      \

@@ -148,7 +148,7 @@ TEST_USER(tp_enable, query_another,
     ring3_query(child, FALSE);
     end_child(child);
     child = start_child(profiled_for_a_while);
-    CHECK_STATUS(ZwTerminateThread(child, STATUS_SUCCESS), STATUS_SUCCESS);
+    CHECK_STATUS(NtTerminateThread(child, STATUS_SUCCESS), STATUS_SUCCESS);
     CHECK_EQ(WaitForSingleObject(child, INFINITE), WAIT_OBJECT_0);
     ring3_query(child, FALSE);
     CHECK(CloseHandle(child));
