@@ -44,7 +44,6 @@ static void close_new(HANDLE made) { CHECK_OK(NtClose(made)); }
 
 static DWORD WINAPI note_begin(LPVOID unused)
 {
-    (void)unused;
     __atomic_fetch_add(&runs, 1, __ATOMIC_RELAXED);
     return 0;
 }
@@ -147,7 +146,6 @@ static NTSTATUS send_it(void)
 
 static void use_session(HANDLE made)
 {
-    (void)made;
     if (!NT_SUCCESS(connect_it()))
         CHECK_OK(connect_it());
     if (!NT_SUCCESS(send_it()))

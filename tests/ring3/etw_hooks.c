@@ -63,11 +63,7 @@ TEST_USER(etw_hooks, system_calls,
     CHECK_EQ(closed, CALLS);
 }
 
-static DWORD thread_of_nothing(PVOID unused)
-{
-    (void)unused;
-    return GetCurrentThreadId();
-}
+static DWORD thread_of_nothing(PVOID unused) { return GetCurrentThreadId(); }
 
 TEST_USER(etw_hooks, threads,
           "creation, readiness, first switch and end of a thread are recorded in this order")

@@ -101,7 +101,6 @@ static DWORD process(PVOID trace) { return ProcessTrace(trace, 1, NULL, NULL); }
 
 static DWORD yield_often(PVOID unused)
 {
-    (void)unused;
     for (unsigned i = 0; i < YIELDS; i++)
         ZwYieldExecution();
     return 0;

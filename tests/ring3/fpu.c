@@ -153,7 +153,6 @@ static LONG skip_ud2(PEXCEPTION_POINTERS e)
 void user_fpu_entries(uint64_t unused)
 {
     uint64_t values[YMM_WORDS], found[YMM_WORDS];
-    (void)unused;
     PVOID h = AddVectoredExceptionHandler(1, skip_ud2);
     for (unsigned i = 0; i < 30; i++) {
         fill_values(values, YMM_WORDS, i);

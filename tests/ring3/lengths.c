@@ -27,7 +27,6 @@ typedef NTSTATUS service(HANDLE of, ULONG class, PVOID to, ULONG length, PULONG 
 #define SERVICE(name, ...)                                                                         \
     static NTSTATUS name(HANDLE of, ULONG class, PVOID to, ULONG length, PULONG n)                 \
     {                                                                                              \
-        (void)of;                                                                                  \
         return __VA_ARGS__;                                                                        \
     }
 
@@ -54,7 +53,6 @@ static NTSTATUS of_class(HANDLE of, ULONG sub_class, PVOID to, ULONG length, PUL
         ULONG sub_class, spare;
         TRACEHANDLE trace;
     } head = { sub_class, 0, session.trace };
-    (void)of;
     memcpy(to, &head, length < first ? length : first);
     return ZwQuerySystemInformation(SystemPerformanceTraceInformation, to, length, n);
 }
@@ -275,7 +273,6 @@ static NTSTATUS read_sized(ULONG given, ULONG says)
 
 static NTSTATUS read_says(ULONG given, ULONG says)
 {
-    (void)given;
     return says == sizeof(PERFORMANCE_DATA) ? STATUS_SUCCESS : STATUS_INVALID_BUFFER_SIZE;
 }
 
@@ -283,14 +280,12 @@ static NTSTATUS create_sized(ULONG given, ULONG says)
 {
     OBJECT_ATTRIBUTES a = { .Length = says };
     HANDLE made = NULL;
-    (void)given;
     NTSTATUS status = ZwCreateEvent(&made, EVENT_ALL_ACCESS, &a, NotificationEvent, FALSE);
     return made ? NtClose(made) : status;
 }
 
 static NTSTATUS create_says(ULONG given, ULONG says)
 {
-    (void)given;
     return says == sizeof(OBJECT_ATTRIBUTES) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
 }
 
@@ -303,7 +298,6 @@ static NTSTATUS set_thread(ULONG class, const void *info, ULONG size, ULONG give
 #define SET(name, class, ...)                                                                      \
     static NTSTATUS name(ULONG given, ULONG unused)                                                \
     {                                                                                              \
-        (void)unused;                                                                              \
         return set_thread(class, &(__VA_ARGS__), sizeof(__VA_ARGS__), given);                      \
     }
 
@@ -319,7 +313,6 @@ static NTSTATUS set_mask(ULONG given, ULONG unused)
     const EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation,
                                                      session.trace,
                                                      { { 0 } } };
-    (void)unused;
     memcpy(end - sizeof info, &info, sizeof info);
     return ZwSetSystemInformation(SystemPerformanceTraceInformation, end - sizeof info, given);
 }

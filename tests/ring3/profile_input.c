@@ -217,7 +217,6 @@ TEST_USER(profile_input, privilege,
 void user_profile_restricted(uint64_t unused)
 {
     BOOLEAN was;
-    (void)unused;
     CHECK_STATUS(CREATE(.base = KERNEL_HALF), STATUS_ACCESS_DENIED);
     CHECK_STATUS(CREATE(.base = KERNEL_HALF, .process = NULL), STATUS_ACCESS_DENIED);
     CHECK_STATUS(CREATE(.base = USER_END - 1, .size = 2), STATUS_ACCESS_DENIED);
@@ -229,7 +228,6 @@ void user_profile_restricted(uint64_t unused)
 
 void user_profile_left(uint64_t unused)
 {
-    (void)unused;
     CHECK_STATUS(ZwStartProfile(made(buffer, 4)), STATUS_SUCCESS);
 }
 
