@@ -2,8 +2,8 @@
 # What runs in ring 3, PE images that mingw-w64 makes: the libraries, each of kernel/user/NAME/ and
 # NAME.def, and the tests' program. The Makefile includes this.
 # Of <windows.h> only what a library needs: all of it, and all vector extensions of gcc's, took four
-# fifths of the time of a build. kernel/user/include stands before gcc's own. Windows' functions have
-# parameters that mean nothing here.
+# fifths of the time of a build. kernel/user/include stands before gcc's own. Many parameters of
+# Windows' functions mean nothing here.
 WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -DNOSERVICE -DNOMCX -DNOIME \
           -D_INC_VIRTDISK -D_WINNETWK_ -Ikernel/user/include -I. \
           -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -fno-builtin -fno-stack-protector \

@@ -28,11 +28,7 @@ static void end_counting(void)
 static void send_ipi(void *id) { apic_send(*(uint32_t *)id, VECTOR_CALL); }
 
 #define OPENING 3u /* STI, a NOP after its shadow, CLI */
-static void open_gate(void *unused)
-{
-    (void)unused;
-    asm volatile("sti; nop; cli" : : : "memory");
-}
+static void open_gate(void *) { asm volatile("sti; nop; cli" : : : "memory"); }
 
 TEST(cost, interrupt,
      "an IPI is sent with at most 100 instructions; an interrupt that finds nothing to do takes at "

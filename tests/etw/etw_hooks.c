@@ -8,11 +8,7 @@
 
 static uint32_t called; /* atomic */
 
-static void call_me(void *unused)
-{
-    (void)unused;
-    __atomic_fetch_add(&called, 1, __ATOMIC_RELAXED);
-}
+static void call_me(void *) { __atomic_fetch_add(&called, 1, __ATOMIC_RELAXED); }
 
 TEST(etw_hooks, ipis,
      "a call on another processor is recorded there with its routine and its start time")
@@ -88,9 +84,8 @@ static uint64_t dpc_began, dpc_ended; /* atomic; times */
 static unsigned dpc_cpu;              /* atomic; a timer goes off on any */
 
 /* Until the timer has sampled it twice. */
-static NTAPI VOID spin_in_dpc(PKDPC dpc, PVOID ticks, PVOID first, PVOID second)
+static NTAPI VOID spin_in_dpc(PKDPC, PVOID ticks, PVOID, PVOID)
 {
-    (void)dpc, (void)first, (void)second;
     const volatile uint64_t *now = &cpu_current()->ticks;
     uint64_t until = *now + (uint64_t)ticks;
     __atomic_store_n(&dpc_cpu, cpu_number(), __ATOMIC_RELAXED);

@@ -99,9 +99,8 @@ TEST(etw_lbr, one_owner,
 #define DEBUGCTL 0x1d9u
 static unsigned recording, entries_left; /* atomic; of all processors */
 
-static void look_at_list(void *unused)
+static void look_at_list(void *)
 {
-    (void)unused;
     const struct pmu_branches *b = pmu_branches_of(pmu_here());
     struct pmu_branch list[PMU_BRANCHES_MAX];
     uint64_t flags = read_flags(), debugctl = 0;
@@ -130,9 +129,8 @@ static __attribute__((noinline)) void third(void) { __asm__ volatile("nop; nop")
 static void (*const called[])(void) = { first, second, third };
 
 /* Two records, of which the second has what was called since the first. At IPI_LEVEL. */
-static void call_between(void *unused)
+static void call_between(void *)
 {
-    (void)unused;
     uint64_t flags = read_flags();
     cli();
     etw_syscall_enter(ADDRESS);

@@ -222,9 +222,8 @@ TEST(etw_samples, refused_list,
 
 static uint64_t ended; /* atomic */
 
-static void other_loop(void *unused)
+static void other_loop(void *)
 {
-    (void)unused;
     while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE))
         lab_loop(1000);
 }

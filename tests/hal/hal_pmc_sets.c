@@ -225,10 +225,9 @@ static struct {
     unsigned calls, backwards;
 } inside;
 
-static void collect_inside(ULONGLONG OverflowBits, HANDLE OwningHandle)
+static void collect_inside(ULONGLONG OverflowBits, HANDLE)
 {
     ULONG64 value;
-    (void)OwningHandle;
     HalCollectPmcCounters(inside.set, &value);
     inside.backwards += value < inside.last;
     inside.last = value;

@@ -6,11 +6,7 @@
  */
 #include "tests/harness/kernel.h"
 
-static void no_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
-{
-    (void)OverflowBits;
-    (void)OwningHandle;
-}
+static void no_handler(ULONGLONG, HANDLE) {}
 
 TEST(hal_refusals, no_pmu,
      "without working counters an allocation returns STATUS_NOT_SUPPORTED [HC-44 HC-15]")

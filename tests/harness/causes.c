@@ -56,10 +56,9 @@ static unsigned smi_counter(void)
     return able ? bit_lowest(able) : NO_COUNTER;
 }
 
-static void start_smis(void *unused)
+static void start_smis(void *)
 {
     unsigned ctr = smi_counter();
-    (void)unused;
     if (ctr == NO_COUNTER)
         return;
     pmu_program(ctr, pmu_raw_select(EVENT_SMIS, 0, PMU_KERNEL | PMU_USER), 0);

@@ -120,9 +120,8 @@ void counting_stop(void)
 
 void counting_forget(void) { owner = NULL; }
 
-void counting_lose(void *unused)
+void counting_lose(void *)
 {
-    (void)unused;
     const struct pmu_kind *pmu = pmu_here();
     KIRQL old = irql_raise(PROFILE_LEVEL);
     if (pmu->msr.global_control)

@@ -118,9 +118,8 @@ static struct broken {
 } broken[SHOWN];
 static uint64_t found; /* atomic */
 
-static void look_here(void *unused)
+static void look_here(void *)
 {
-    (void)unused;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     for (const struct invariant *i = table; i < table + ARRAY_SIZE(table); i++) {
         uint64_t is = i->read();
@@ -144,9 +143,8 @@ void invariants_print(void)
         print("# CPU %u: %s: %lx, not %lx\n", b->cpu, b->what->name, b->is, b->what->wanted());
 }
 
-static void restore_here(void *unused)
+static void restore_here(void *)
 {
-    (void)unused;
     cpu_load_idt();
     write_dr7(DR7_OFF);
     write_cr0(cr0());

@@ -106,24 +106,18 @@ static void hang(void)
         pass_nops();
 }
 
-static void hang_in_thread(void *unused)
-{
-    (void)unused;
-    hang();
-}
+static void hang_in_thread(void *) { hang(); }
 
-static void wait_for_ever(void *unused)
+static void wait_for_ever(void *)
 {
-    (void)unused;
     for (;;)
         sched_wait(NULL, SCHED_FOREVER, Executive);
 }
 
 static struct lock often = LOCK("selfcheck", DISPATCH_LEVEL);
 
-static void lock_often(void *unused)
+static void lock_often(void *)
 {
-    (void)unused;
     for (;;) {
         KIRQL irql = lock_acquire(&often);
         for (unsigned i = 0; i < 1000; i++)

@@ -159,9 +159,8 @@ void step_look(const struct step_window *window, void (*look)(const uint8_t *ins
     end_steps();
 }
 
-static void run_partner(void *unused)
+static void run_partner(void *)
 {
-    (void)unused;
     while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
         if (__atomic_load_n(&turn, __ATOMIC_ACQUIRE)) {
             partner_function();

@@ -12,9 +12,8 @@ static unsigned iterations(unsigned many) { return test_long() ? many : many / 1
 
 /* --- One bucket. --- */
 
-static void sample_often(void *unused)
+static void sample_often(void *)
 {
-    (void)unused;
     for (unsigned i = 0; i < iterations(1000000) / COLLIDING; i++)
         sample_at(BASE, ProfileTime);
 }

@@ -49,9 +49,8 @@ TEST(dispatcher_time, timeouts,
 
 /* --- IRQL. --- */
 
-static void wait_and_count(void *unused)
+static void wait_and_count(void *)
 {
-    (void)unused;
     CHECK_STATUS(wait_for_event(INT64_MIN), STATUS_SUCCESS);
     __atomic_fetch_add(&gone, 1, __ATOMIC_RELEASE);
 }

@@ -138,11 +138,7 @@ static struct thread *thread;
 static struct process *process;
 static uint32_t runs; /* atomic */
 
-static void note_start(void *unused)
-{
-    (void)unused;
-    __atomic_fetch_add(&runs, 1, __ATOMIC_RELAXED);
-}
+static void note_start(void *) { __atomic_fetch_add(&runs, 1, __ATOMIC_RELAXED); }
 
 static void forget_runs(void) { __atomic_store_n(&runs, 0, __ATOMIC_RELAXED); }
 

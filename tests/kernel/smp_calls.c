@@ -37,9 +37,8 @@ TEST(smp, call_one, "smp_call of one CPU runs there and nowhere else")
     }
 }
 
-static void call_often(void *unused)
+static void call_often(void *)
 {
-    (void)unused;
     for (unsigned i = 0; i < 20; i++)
         call_all_cpus();
 }

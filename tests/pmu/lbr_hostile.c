@@ -128,10 +128,9 @@ static void wait_for_all(unsigned turn)
 static bool is_odd(void) { return cpu_number() & 1; }
 
 /* Between two meetings of all CPUs each runs its program; then each looks. */
-static void record_own(void *unused)
+static void record_own(void *)
 {
     const struct pmu_branches *b = branches_here();
-    (void)unused;
     struct pmu_gate gate = pmu_branches_gate(b, ALL_BUT_CALLS);
     for (unsigned round = 0; round < ROUNDS; round++) {
         pmu_branches_clear(b);

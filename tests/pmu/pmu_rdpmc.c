@@ -108,7 +108,6 @@ LAB_TEST(pmu_rdpmc, bad_indices, "no other index reads anything: #GP [VP-43 VP-4
     bool metrics;
     has_metrics(&metrics);
     unsigned n = bad_indices(pmu_here(), metrics, bad);
-    (void)unused;
     CHECK(n > 30 && n <= BAD_MAX);
     for (unsigned i = 0; i < n; i++) {
         uint64_t value;

@@ -98,13 +98,12 @@ TEST(measured, cycles, "cycles per instruction and per bus cycle are measured co
 }
 
 /* What several quirks change together is left to a machine with one of them. */
-static void check_for_tests(unsigned unused)
+static void check_for_tests(unsigned)
 {
     const struct test_measured *m = measured_here();
     uint64_t lag = vpmu_quirk("freeze-lag"), p = vpmu_quirk("throttle"),
              slow = vpmu_quirk("exitcost"), masks = vpmu_quirk("lvtmask");
     bool disturbed = p || vpmu_quirk("smi") || vpmu_quirk("nmi") || vpmu_quirk("contend");
-    (void)unused;
     if (!m->known)
         SKIP("no counter of instructions");
     if (!disturbed && pmu_here()->exact)

@@ -107,11 +107,7 @@ TEST(profile_interrupt, saturates, "a bucket at its highest value keeps it [PO-6
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
 }
 
-static void sample_here(void *unused)
-{
-    (void)unused;
-    sample_at(BASE + 16, ProfileTime);
-}
+static void sample_here(void *) { sample_at(BASE + 16, ProfileTime); }
 
 TEST(profile_interrupt, inside_handler,
      "a sample belongs to the interrupted address of its trap frame, also inside another "

@@ -155,9 +155,8 @@ static void sample_now(void)
         phys_free(page, 1);
 }
 
-static void start_and_stop(void *unused)
+static void start_and_stop(void *)
 {
-    (void)unused;
     profile_start(second);
     profile_stop(second);
 }

@@ -60,9 +60,8 @@ static const struct collision with_uneven[] = {
               LOSES(0, UNEVEN)),
 };
 
-static void program_here(void *unused)
+static void program_here(void *)
 {
-    (void)unused;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_USER), 0);
     irql_lower(old);

@@ -7,10 +7,8 @@
 extern void user_cost_read(uint64_t mask_and_leaf);
 typedef void switch_function(struct thread_profiling *out, struct thread_profiling *in,
                              unsigned cpu, KWAIT_REASON reason);
-static void no_switch(struct thread_profiling *out, struct thread_profiling *in, unsigned cpu,
-                      KWAIT_REASON reason)
+static void no_switch(struct thread_profiling *, struct thread_profiling *, unsigned, KWAIT_REASON)
 {
-    (void)out, (void)in, (void)cpu, (void)reason;
 }
 
 /* What a switch calls, and the same call of nothing. */

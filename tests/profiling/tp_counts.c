@@ -127,10 +127,9 @@ TEST(tp_block, counted,
 
 static uint64_t burned; /* ticks in the last burn, by that CPU's own clock */
 
-static void burn(void *unused)
+static void burn(void *)
 {
     uint64_t start = rdtsc(), end = clock_ns() + BURN_NS;
-    (void)unused;
     while (clock_ns() < end)
         pause();
     burned = rdtsc() - start;

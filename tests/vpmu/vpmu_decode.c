@@ -72,9 +72,8 @@ static const struct events *events_here(void)
     return events ? events : events_of(model);
 }
 
-static void on_cpu(unsigned unused)
+static void on_cpu(unsigned)
 {
-    (void)unused;
     const struct events *events = events_here();
     REQUIRE(events != NULL);
     body(events);

@@ -155,9 +155,8 @@ static bool choose_pair(enum pmu_event event)
     return able && other;
 }
 
-static void all_endings(unsigned unused)
+static void all_endings(unsigned)
 {
-    (void)unused;
     find_period();
     lab_catch();
     lab_set_gate(VECTOR_PF, endings_fault);

@@ -258,9 +258,8 @@ static uint32_t sleeper;
 
 static uint32_t timer_current(void) { return *(volatile uint32_t *)(DIRECT_MAP + 0xfee00390); }
 
-static void waker(void *unused)
+static void waker(void *)
 {
-    (void)unused;
     while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE))
         pause();
     pass_us(3000);
@@ -292,9 +291,8 @@ static void halted(void)
         CHECK_BECAUSE(counted, passed - passed / 4, passed + passed / 4, "the time that passed");
 }
 
-static void halted_alone(unsigned unused)
+static void halted_alone(unsigned)
 {
-    (void)unused;
     if (cpu_number())
         return;
     apic_timer_change(1000000000);
@@ -302,9 +300,8 @@ static void halted_alone(unsigned unused)
     apic_timer_change(apic_timer_period());
 }
 
-static void c1e(unsigned unused)
+static void c1e(unsigned)
 {
-    (void)unused;
     uint64_t value = 0;
     if (vpmu_quirk("c1e")) /* else the processor below may lack it, too */
         CHECK_EQ(cpuid(6, 0).eax >> 2 & 1, 0);

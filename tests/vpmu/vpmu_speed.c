@@ -221,9 +221,8 @@ static void store_often(uint64_t page)
 }
 
 static uint8_t *pages;
-static void store_to_each(unsigned unused)
+static void store_to_each(unsigned)
 {
-    (void)unused;
     if (cpu_number() != 0) /* the blocks are all CPUs' */
         return;
     uint64_t first = ticks_each(false, store_often, (uint64_t)pages),
