@@ -8,7 +8,6 @@
 
 #define NO_LOGGER 0x1234
 #define HIDDEN_KERNEL 1u
-#define HIDDEN_USER 2u
 #define ONLY_INDIRECT_CALLS (HAL_BRANCHES_FILTER & ~(HIDDEN_KERNEL | 0x10u))
 #define ADDRESS 0x5ca1ab1e /* of a service, by which the test knows its own records */
 
