@@ -28,10 +28,11 @@ $(if $(PROBLEM),$(error $(PROBLEM)))
 # One line for each file; V=1 shows the commands.
 Q      := $(if $(V),,@)
 SAY     = $(if $(V),,$(info $(1) $(@:$(BUILD)/%=%))@)
-# WERROR=-Werror is of make check: who has a newer compiler builds all the same.
+# WERROR=-Werror is of make check: who has a newer compiler builds all the same. A parameter without
+# a name is one that a function's type has and the function does not need.
 CC     := $(CROSS)gcc
 TEXT_FLAGS := $(WERROR) -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes \
-          -Wmissing-prototypes
+          -Wmissing-prototypes -Wno-c2x-extensions
 TRAP_UB := -fsanitize=undefined -fsanitize-undefined-trap-on-error
 # Locals begin with a pattern, and what is between their fields.
 FILL := -ftrivial-auto-var-init=pattern

@@ -139,12 +139,7 @@ NTSTATUS hal_pmi_set_driver(PMIHANDLER handler)
                : STATUS_DEVICE_BUSY;
 }
 
-static void prove_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
-{
-    (void)OverflowBits;
-    (void)OwningHandle;
-    __atomic_fetch_add(&proved, 1, __ATOMIC_RELAXED);
-}
+static void prove_handler(ULONGLONG, HANDLE) { __atomic_fetch_add(&proved, 1, __ATOMIC_RELAXED); }
 
 static void prove_once(unsigned ctr)
 {

@@ -136,10 +136,7 @@ static inline struct owner **owner_of(uint64_t cpu, uint64_t ctr)
     return &owner_table[cpu * COUNTERS + ctr];
 }
 
-static void ignore_overflow(ULONGLONG OverflowBits, HANDLE OwningHandle)
-{
-    (void)OverflowBits, (void)OwningHandle;
-}
+static void ignore_overflow(ULONGLONG, HANDLE) {}
 
 /* L: counters_lock. NULL: no slot is free. */
 static struct owner *add_owner(const char *name, const struct request *request)

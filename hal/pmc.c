@@ -37,11 +37,10 @@ VOID HalCollectPmcCounters(PMC_HANDLE PmcCounterSet, ULONG64 *Values)
 }
 
 /* The overflow handler of every set. */
-static void wrapped(ULONGLONG OverflowBits, HANDLE OwningHandle)
+static void wrapped(ULONGLONG, HANDLE OwningHandle)
 {
     ULONG64 unused[MAX_HW_COUNTERS];
     const struct _HAL_PMC_COUNTERS *end = __atomic_load_n(&sets_end, __ATOMIC_RELAXED);
-    (void)OverflowBits;
     for (PMC_HANDLE set = sets; set < end; set++)
         if (__atomic_load_n(&set->owner, __ATOMIC_ACQUIRE) == OwningHandle)
             HalCollectPmcCounters(set, unused);

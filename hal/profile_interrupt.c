@@ -82,9 +82,8 @@ static __attribute__((noinline)) void sample_late(uint64_t counter, KPROFILE_SOU
 
 /* The overflow handlers of every grant, which has one counter: by PMI, and by an NMI, which has
  * re-armed the counter. */
-static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
+static void overflowed(ULONGLONG OverflowBits, HANDLE)
 {
-    (void)OwningHandle;
     uint64_t ctr = bit_lowest(OverflowBits);
     KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_index(), ctr);
     if (!source)
@@ -95,9 +94,8 @@ static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
         sample_late(OverflowBits, source);
 }
 
-static void noted(ULONGLONG OverflowBits, HANDLE OwningHandle)
+static void noted(ULONGLONG OverflowBits, HANDLE)
 {
-    (void)OwningHandle;
     KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_number(), bit_lowest(OverflowBits));
     if (source)
         sample_missed(source,
@@ -256,9 +254,8 @@ static void send_lost_here(void *found)
 
 static void answer_here(void *unused) { (void)unused; }
 
-static void retime_here(void *unused)
+static void retime_here(void *)
 {
-    (void)unused;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     if (timer[cpu_number()].period_ns)
         set_timer(true);

@@ -19,7 +19,6 @@
 #define CPUID_1_ECX_PDCM (1u << 15)
 #define CPUID_7_1_EAX_PMU_EXTENDED (1u << 8)
 #define EDX_NO_ANY_THREAD (1u << 15)
-#define EBX_SECOND_UMASK 1u
 #define MSR_TSX_FORCE_ABORT 0x10f
 #define MSR_MISC_ENABLE 0x1a0
 #define MISC_ENABLE_LIMIT (1ul << 22)

@@ -24,10 +24,9 @@ void print_add_console(const struct console *console)
         consoles[console_count++] = console;
 }
 
-static void put_console(void *unused, char c)
+static void put_console(void *, char c)
 {
     uint8_t byte = (uint8_t)c;
-    (void)unused;
     for (unsigned i = 0; i < console_count; i++)
         consoles[i]->put(c);
     crc = crc32(crc, &byte, 1); /* a carriage return that a console adds does not count */
@@ -35,9 +34,8 @@ static void put_console(void *unused, char c)
     __atomic_store_n(&last, c, __ATOMIC_RELAXED);
 }
 
-static void put_screen(void *unused, char c)
+static void put_screen(void *, char c)
 {
-    (void)unused;
     for (unsigned i = 0; i < console_count; i++)
         if (consoles[i]->show)
             consoles[i]->show(c);

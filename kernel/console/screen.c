@@ -247,11 +247,7 @@ void screen_color_by(uint8_t (*color_of)(const char *line))
     __atomic_store_n(&line_color, color_of, __ATOMIC_RELAXED);
 }
 
-static uint8_t on_red(const char *line)
-{
-    (void)line;
-    return SCREEN_ON_RED;
-}
+static uint8_t on_red(const char *) { return SCREEN_ON_RED; }
 
 static void alarm(void) { screen_color_by(on_red); }
 

@@ -259,11 +259,9 @@ NTSTATUS IoCreateDevice(PDRIVER_OBJECT DriverObject, ULONG DeviceExtensionSize,
 /* Statuses of IoCreateDevice. NT: there is no security: the descriptor has no effect. */
 NTSTATUS IoCreateDeviceSecure(PDRIVER_OBJECT DriverObject, ULONG DeviceExtensionSize,
                               PUNICODE_STRING DeviceName, ULONG DeviceType,
-                              ULONG DeviceCharacteristics, BOOLEAN Exclusive,
-                              PUNICODE_STRING DefaultSDDLString, const void *DeviceClassGuid,
-                              PDEVICE_OBJECT *DeviceObject)
+                              ULONG DeviceCharacteristics, BOOLEAN Exclusive, PUNICODE_STRING,
+                              const void *, PDEVICE_OBJECT *DeviceObject)
 {
-    (void)DefaultSDDLString, (void)DeviceClassGuid;
     return IoCreateDevice(DriverObject, DeviceExtensionSize, DeviceName, DeviceType,
                           DeviceCharacteristics, Exclusive, DeviceObject);
 }

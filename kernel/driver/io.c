@@ -135,14 +135,13 @@ static NTSTATUS open_handle(const UNICODE_STRING *name, ACCESS_MASK access, PHAN
 NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess,
                       POBJECT_ATTRIBUTES ObjectAttributes, PIO_STATUS_BLOCK IoStatusBlock,
                       PLARGE_INTEGER AllocationSize, ULONG FileAttributes, ULONG ShareAccess,
-                      ULONG CreateDisposition, ULONG CreateOptions, PVOID EaBuffer, ULONG EaLength)
+                      ULONG CreateDisposition, ULONG CreateOptions, PVOID, ULONG)
 {
     WCHAR buffer[NAME_MAX];
     UNICODE_STRING name;
     IO_STATUS_BLOCK block = { .Information = 1 }; /* FILE_OPENED */
     (void)AllocationSize, (void)FileAttributes, (void)ShareAccess, (void)CreateDisposition,
         (void)CreateOptions;
-    (void)EaBuffer, (void)EaLength;
     NTSTATUS status = caller_probe(FileHandle, sizeof *FileHandle);
     if (NT_SUCCESS(status))
         status = get_file_name(ObjectAttributes, &name, buffer);

@@ -330,20 +330,17 @@ static void check_release(NTSTATUS status, const char *words)
                   (uint64_t[]){ (uint32_t)status, driver_caller(), 0, 0 }, words);
 }
 
-LONG driver_KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, LONG Adjustment,
-                               BOOLEAN Wait)
+LONG driver_KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY, LONG Adjustment, BOOLEAN)
 {
     LONG before;
-    (void)Increment, (void)Wait;
     check_release(semaphore_release(Semaphore, Adjustment, &before),
                   "KeReleaseSemaphore exceeds the limit, STATUS_SEMAPHORE_LIMIT_EXCEEDED");
     return before;
 }
 
-LONG driver_KeReleaseMutex(PRKMUTEX Mutex, BOOLEAN Wait)
+LONG driver_KeReleaseMutex(PRKMUTEX Mutex, BOOLEAN)
 {
     LONG before;
-    (void)Wait;
     check_release(mutant_release(Mutex, &before),
                   "KeReleaseMutex by a thread that does not own it, STATUS_MUTANT_NOT_OWNED");
     return before;

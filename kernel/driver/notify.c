@@ -51,9 +51,8 @@ static void thread_event(struct thread *thread, bool create)
     call_notify_routines(&of_threads, process ? PROCESS_ID : 0, thread->id, create);
 }
 
-static void process_event(struct process *process)
+static void process_event(struct process *)
 {
-    (void)process;
     call_notify_routines(&of_processes, 0, PROCESS_ID, false);
 }
 

@@ -209,9 +209,8 @@ PVOID ExAllocatePoolWithTag(ULONG PoolType, SIZE_T NumberOfBytes, ULONG Tag)
     return allocate_block(driver_caller(), NumberOfBytes, Tag);
 }
 
-PVOID ExAllocatePool(ULONG PoolType, SIZE_T NumberOfBytes)
+PVOID ExAllocatePool(ULONG, SIZE_T NumberOfBytes)
 {
-    (void)PoolType;
     return allocate_block(driver_caller(), NumberOfBytes, 'e' << 24 | 'n' << 16 | 'o' << 8 | 'N');
 }
 
@@ -219,11 +218,7 @@ VOID ExFreePool(PVOID P) { free_block(P, 0); }
 
 VOID ExFreePoolWithTag(PVOID P, ULONG Tag) { free_block(P, Tag); }
 
-VOID ExFreePool2(PVOID P, ULONG Tag, PVOID Parameters, ULONG Count)
-{
-    (void)Parameters, (void)Count;
-    free_block(P, Tag);
-}
+VOID ExFreePool2(PVOID P, ULONG Tag, PVOID, ULONG) { free_block(P, Tag); }
 
 void *pool_allocate_for(uint64_t size, uint32_t tag)
 {

@@ -49,13 +49,11 @@ static void begin_driver_thread(void *argument)
 }
 
 /* ProcessHandle, ClientId and ObjectAttributes have no effect. STATUS_INSUFFICIENT_RESOURCES. */
-NTSTATUS PsCreateSystemThread(PHANDLE ThreadHandle, ULONG DesiredAccess, PVOID ObjectAttributes,
-                              HANDLE ProcessHandle, PVOID ClientId, PVOID StartRoutine,
+NTSTATUS PsCreateSystemThread(PHANDLE ThreadHandle, ULONG, PVOID, HANDLE, PVOID, PVOID StartRoutine,
                               PVOID StartContext)
 {
     const struct driver *driver = driver_at(driver_caller());
     struct start *start = pool_allocate(sizeof *start);
-    (void)DesiredAccess, (void)ObjectAttributes, (void)ProcessHandle, (void)ClientId;
     if (!start)
         return STATUS_INSUFFICIENT_RESOURCES;
     *start = (struct start){ StartRoutine, StartContext };
@@ -136,12 +134,10 @@ NTSTATUS PsLookupThreadByThreadId(HANDLE ThreadId, PVOID *Thread)
 /* --- Objects. --- */
 
 /* ObjectType has no effect. STATUS_INVALID_HANDLE; STATUS_ACCESS_DENIED for UserMode. */
-NTSTATUS ObReferenceObjectByHandle(HANDLE Handle, ACCESS_MASK DesiredAccess, PVOID ObjectType,
-                                   KPROCESSOR_MODE AccessMode, PVOID *Object,
-                                   PVOID HandleInformation)
+NTSTATUS ObReferenceObjectByHandle(HANDLE Handle, ACCESS_MASK DesiredAccess, PVOID,
+                                   KPROCESSOR_MODE AccessMode, PVOID *Object, PVOID)
 {
     struct object *object;
-    (void)ObjectType, (void)HandleInformation;
     NTSTATUS status =
         handle_lookup(Handle, NULL, AccessMode == KernelMode ? 0 : DesiredAccess, &object);
     if (NT_SUCCESS(status))
@@ -166,10 +162,9 @@ int64_t ObfDereferenceObject(PVOID Object)
 
 /* NT: memory is mapped cached, and devices uncached, whatever CacheType says. NULL: there is
  * nothing at the address, or no memory for page tables. */
-PVOID MmMapIoSpace(LARGE_INTEGER PhysicalAddress, SIZE_T NumberOfBytes, ULONG CacheType)
+PVOID MmMapIoSpace(LARGE_INTEGER PhysicalAddress, SIZE_T NumberOfBytes, ULONG)
 {
     uint64_t at = (uint64_t)PhysicalAddress.QuadPart;
-    (void)CacheType;
     return NumberOfBytes && vm_map_physical(at, NumberOfBytes, PTE_WRITE | PTE_UNCACHED)
                ? phys_to_virt(at)
                : NULL;
@@ -188,10 +183,7 @@ PVOID MmMapLockedPagesSpecifyCache(PMDL MemoryDescriptorList)
 
 VOID MmUnmapLockedPages(void) {}
 
-VOID MmUnmapIoSpace(PVOID BaseAddress, SIZE_T NumberOfBytes)
-{
-    (void)BaseAddress, (void)NumberOfBytes;
-}
+VOID MmUnmapIoSpace(PVOID, SIZE_T) {}
 
 /* Whole pages; NULL: there are none below HighestAcceptableAddress. NT: pages are allocated from
  * the lowest address up, so that one try says whether there are any so low. */

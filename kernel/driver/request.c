@@ -68,10 +68,9 @@ bool request_waited(const void *object, char *text, size_t capacity)
     return found;
 }
 
-VOID IofCompleteRequest(PIRP Irp, CHAR PriorityBoost)
+VOID IofCompleteRequest(PIRP Irp, CHAR)
 {
     struct request *r = CONTAINING_RECORD(Irp, struct request, irp);
-    (void)PriorityBoost;
     if (Irp->Type == IO_TYPE_IRP && Irp->IoStatus.Status == STATUS_PENDING)
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
                   (uint64_t[]){ 0x06, (uint64_t)Irp, 0x103, 0 },
@@ -82,9 +81,8 @@ VOID IofCompleteRequest(PIRP Irp, CHAR PriorityBoost)
     KeSetEvent(&r->done, 0, FALSE); /* its thread frees it */
 }
 
-NTAPI NTSTATUS driver_default_dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
+NTAPI NTSTATUS driver_default_dispatch(PDEVICE_OBJECT, PIRP Irp)
 {
-    (void)DeviceObject;
     Irp->IoStatus = (IO_STATUS_BLOCK){ .Status = STATUS_INVALID_DEVICE_REQUEST };
     IofCompleteRequest(Irp, 0);
     return STATUS_INVALID_DEVICE_REQUEST;

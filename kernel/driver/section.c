@@ -81,9 +81,8 @@ static bool unmap_view(struct process *process, uint64_t address)
  * what the processor can address; STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES. NT:
  * ProcessHandle is the current process; nothing is executable, and a kernel thread's view can be
  * written. */
-NTSTATUS ZwMapViewOfSection(HANDLE SectionHandle, HANDLE ProcessHandle, PVOID *BaseAddress,
-                            ULONG_PTR ZeroBits, SIZE_T CommitSize, PLARGE_INTEGER SectionOffset,
-                            PSIZE_T ViewSize, ULONG InheritDisposition, ULONG AllocationType,
+NTSTATUS ZwMapViewOfSection(HANDLE SectionHandle, HANDLE, PVOID *BaseAddress, ULONG_PTR, SIZE_T,
+                            PLARGE_INTEGER SectionOffset, PSIZE_T ViewSize, ULONG, ULONG,
                             ULONG Win32Protect)
 {
     const bool writes = Win32Protect & (PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READWRITE);
@@ -92,8 +91,6 @@ NTSTATUS ZwMapViewOfSection(HANDLE SectionHandle, HANDLE ProcessHandle, PVOID *B
     struct process *process = thread_current()->process;
     uint64_t base = (uint64_t)*BaseAddress;
     struct object *section;
-    (void)ProcessHandle, (void)ZeroBits, (void)CommitSize, (void)InheritDisposition;
-    (void)AllocationType;
     if (base && !process)
         return STATUS_INVALID_PARAMETER_4;
     if (!*ViewSize || base % MEMORY_GRANULARITY)
@@ -122,11 +119,10 @@ NTSTATUS ZwMapViewOfSection(HANDLE SectionHandle, HANDLE ProcessHandle, PVOID *B
 }
 
 /* STATUS_NOT_MAPPED_VIEW: no view has the address. */
-NTSTATUS ZwUnmapViewOfSection(HANDLE ProcessHandle, PVOID BaseAddress)
+NTSTATUS ZwUnmapViewOfSection(HANDLE, PVOID BaseAddress)
 {
     const uint64_t at = (uint64_t)BaseAddress;
     struct process *process = thread_current()->process;
-    (void)ProcessHandle;
     const bool found =
         at < USER_END ? process && unmap_view(process, at) : at >= DIRECT_MAP && at < VM_WINDOW;
     return found ? STATUS_SUCCESS : STATUS_NOT_MAPPED_VIEW;

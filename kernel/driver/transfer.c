@@ -163,7 +163,7 @@ static NTSTATUS look_up_file(HANDLE handle, ACCESS_MASK access, HANDLE event, st
     return status;
 }
 
-NTSTATUS NtDeviceIoControlFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
+NTSTATUS NtDeviceIoControlFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID,
                                PIO_STATUS_BLOCK IoStatusBlock, ULONG IoControlCode,
                                PVOID InputBuffer, ULONG InputBufferLength, PVOID OutputBuffer,
                                ULONG OutputBufferLength)
@@ -177,7 +177,6 @@ NTSTATUS NtDeviceIoControlFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine
                           .result = IoStatusBlock };
     const ACCESS_MASK wanted = (IoControlCode >> 14 & 1 ? FILE_READ_DATA : 0) |
                                (IoControlCode >> 15 & 1 ? FILE_WRITE_DATA : 0);
-    (void)ApcContext;
     NTSTATUS status = look_up_file(FileHandle, wanted, Event, &t);
     if (!NT_SUCCESS(status))
         return status;
@@ -235,12 +234,11 @@ static NTSTATUS write_to_console(HANDLE event, PIO_STATUS_BLOCK result, const ch
     return status;
 }
 
-NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
-                     PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
-                     PLARGE_INTEGER ByteOffset, PULONG Key)
+NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID,
+                     PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length, PLARGE_INTEGER,
+                     PULONG)
 {
     NTSTATUS status = STATUS_NOT_SUPPORTED;
-    (void)ApcContext, (void)ByteOffset, (void)Key;
     if (!is_output(FileHandle))
         status = refuse_file(FileHandle, "IRP_MJ_WRITE");
     else if (!ApcRoutine)

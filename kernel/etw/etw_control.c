@@ -174,16 +174,14 @@ static NTSTATUS update(struct etw_logger *logger, const WMI_LOGGER_INFORMATION *
     return NT_SUCCESS(status) ? etw_set_masks(logger, &masks) : status;
 }
 
-static NTSTATUS flush(struct etw_logger *logger, const WMI_LOGGER_INFORMATION *info)
+static NTSTATUS flush(struct etw_logger *logger, const WMI_LOGGER_INFORMATION *)
 {
-    (void)info;
     etw_flush(logger);
     return STATUS_SUCCESS;
 }
 
-static NTSTATUS stop(struct etw_logger *logger, const WMI_LOGGER_INFORMATION *info)
+static NTSTATUS stop(struct etw_logger *logger, const WMI_LOGGER_INFORMATION *)
 {
-    (void)info;
     etw_stop(logger);
     return STATUS_SUCCESS;
 }

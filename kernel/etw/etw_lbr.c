@@ -32,9 +32,8 @@ static void begin_branches_here(void *argument)
     write_flags(flags);
 }
 
-static void end_branches_here(void *unused)
+static void end_branches_here(void *)
 {
-    (void)unused;
     uint64_t flags = read_flags();
     cli();
     hal_branches_end(); /* nobody else sees what was in the list */

@@ -33,10 +33,9 @@ static unsigned run_nothing(void)
     return EXIT_NOTHING;
 }
 
-void init_thread(void *unused)
+void init_thread(void *)
 {
     unsigned code;
-    (void)unused;
     /* Nothing that it starts keeps it from looking. */
     sched_set_priority(thread_current(), SCHED_PRIORITIES - 1);
     prove_interrupts();

@@ -41,9 +41,8 @@ VOID KeInitializeEvent(PRKEVENT Event, EVENT_TYPE Type, BOOLEAN State)
                sizeof *Event, State != FALSE);
 }
 
-LONG KeSetEvent(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait)
+LONG KeSetEvent(PRKEVENT Event, KPRIORITY, BOOLEAN)
 {
-    (void)Increment, (void)Wait;
     KIRQL irql = sched_lock();
     LONG before = dispatcher_signal(&Event->Header);
     sched_unlock(irql);
@@ -101,9 +100,8 @@ VOID KeInitializeMutant(PRKMUTANT Mutant, BOOLEAN InitialOwner)
         KeWaitForSingleObject(Mutant, Executive, KernelMode, FALSE, NULL);
 }
 
-VOID KeInitializeMutex(PRKMUTEX Mutex, ULONG Level)
+VOID KeInitializeMutex(PRKMUTEX Mutex, ULONG)
 {
-    (void)Level;
     KeInitializeMutant(Mutex, FALSE);
     Mutex->ApcDisable = 1;
 }
@@ -147,12 +145,10 @@ uint64_t dispatcher_deadline(const LARGE_INTEGER *interval)
 }
 
 NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitType,
-                                  KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
-                                  BOOLEAN Alertable, PLARGE_INTEGER Timeout,
-                                  PKWAIT_BLOCK WaitBlockArray)
+                                  KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode, BOOLEAN,
+                                  PLARGE_INTEGER Timeout, PKWAIT_BLOCK WaitBlockArray)
 {
     KWAIT_BLOCK own[THREAD_WAIT_OBJECTS];
-    (void)Alertable;
     if (!Count || Count > (WaitBlockArray ? MAXIMUM_WAIT_OBJECTS : THREAD_WAIT_OBJECTS))
         return STATUS_INVALID_PARAMETER_1;
     const struct wait wait = { Object,
@@ -172,10 +168,8 @@ NTSTATUS KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR
                                     NULL);
 }
 
-NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
-                                PLARGE_INTEGER Interval)
+NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN, PLARGE_INTEGER Interval)
 {
-    (void)Alertable;
     const struct wait wait = {
         NULL, 0, WaitAny, DelayExecution, WaitMode, dispatcher_deadline(Interval), NULL
     };

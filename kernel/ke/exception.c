@@ -90,10 +90,9 @@ static NTSTATUS get_context(CONTEXT *context, const CONTEXT *user)
     return NT_SUCCESS(status) ? context_check(context) : status;
 }
 
-NTSTATUS NtContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert)
+NTSTATUS NtContinue(PCONTEXT ContextRecord, BOOLEAN)
 {
     CONTEXT context;
-    (void)TestAlert;
     NTSTATUS status = get_context(&context, ContextRecord);
     if (NT_SUCCESS(status))
         context_set(context_frame(thread_current()), &context);

@@ -116,9 +116,8 @@ void fpu_probe_cpu(void)
     fpu_facts.optimized &= optimized;
 }
 
-void fpu_init_cpu(void *unused)
+void fpu_init_cpu(void *)
 {
-    (void)unused;
     if (!fpu_facts.xcr0)
         return;
     write_cr4(read_cr4() | CR4_OSXSAVE);

@@ -341,11 +341,7 @@ void sched_init(void)
             InitializeListHead(&queues[c].ready[p]);
 }
 
-static void restart_timer(void *unused)
-{
-    (void)unused;
-    apic_timer_start(VECTOR_TIMER, sched_tick_ns());
-}
+static void restart_timer(void *) { apic_timer_start(VECTOR_TIMER, sched_tick_ns()); }
 
 void sched_start_timers(uint64_t ns)
 {

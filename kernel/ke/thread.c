@@ -46,10 +46,9 @@ static void init_fpu(struct thread *thread)
     fpu_reset(thread->fpu);
 }
 
-static void enter_user(void *unused)
+static void enter_user(void *)
 {
     struct thread *me = thread_current();
-    (void)unused;
     thread_check_terminated();
     cli();
     asm volatile("mov %0,%%rsp\njmp trap_return" : : "r"(context_frame(me)) : "memory");

@@ -41,12 +41,11 @@ NTSTATUS NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
     return waitable_publish(object, &name, flags, DesiredAccess, TimerHandle);
 }
 
-NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PVOID TimerApcRoutine,
-                    PVOID TimerContext, BOOLEAN ResumeTimer, LONG Period, PBOOLEAN PreviousState)
+NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PVOID TimerApcRoutine, PVOID,
+                    BOOLEAN ResumeTimer, LONG Period, PBOOLEAN PreviousState)
 {
     struct object *object;
     LARGE_INTEGER due;
-    (void)TimerContext;
     BOOLEAN before;
     NTSTATUS status = caller_get(&due, DueTime, sizeof due);
     if (NT_SUCCESS(status))

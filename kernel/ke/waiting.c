@@ -26,11 +26,10 @@ static NTSTATUS wait_for_objects(struct object *const *objects, unsigned count, 
     return wait_for(&wait);
 }
 
-NTSTATUS NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout)
+NTSTATUS NtWaitForSingleObject(HANDLE Handle, BOOLEAN, PLARGE_INTEGER Timeout)
 {
     struct object *object;
     uint64_t wake_ns;
-    (void)Alertable;
     NTSTATUS status = get_deadline(Timeout, &wake_ns);
     if (NT_SUCCESS(status))
         status = handle_lookup(Handle, NULL, SYNCHRONIZE, &object);
@@ -73,13 +72,12 @@ static NTSTATUS look_up_objects(const HANDLE *handles, unsigned count, WAIT_TYPE
     return STATUS_INVALID_PARAMETER_MIX;
 }
 
-NTSTATUS NtWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType,
-                                  BOOLEAN Alertable, PLARGE_INTEGER Timeout)
+NTSTATUS NtWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType, BOOLEAN,
+                                  PLARGE_INTEGER Timeout)
 {
     HANDLE handles[MAXIMUM_WAIT_OBJECTS];
     struct object *objects[MAXIMUM_WAIT_OBJECTS];
     uint64_t wake_ns;
-    (void)Alertable;
     if (!Count || Count > MAXIMUM_WAIT_OBJECTS)
         return STATUS_INVALID_PARAMETER_1;
     if (WaitType != WaitAll && WaitType != WaitAny)
@@ -101,10 +99,9 @@ NTSTATUS NtYieldExecution(void)
     return sched_switch(WrYieldExecution) ? STATUS_SUCCESS : STATUS_NO_YIELD_PERFORMED;
 }
 
-NTSTATUS NtDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval)
+NTSTATUS NtDelayExecution(BOOLEAN, PLARGE_INTEGER DelayInterval)
 {
     LARGE_INTEGER interval;
-    (void)Alertable;
     NTSTATUS status = caller_get(&interval, DelayInterval, sizeof interval);
     if (!NT_SUCCESS(status))
         return status;

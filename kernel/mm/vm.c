@@ -302,11 +302,7 @@ uint64_t vm_next(const uint64_t *pml4, uint64_t from, uint64_t end, uint64_t *en
     return from < end ? from : end;
 }
 
-static void flush_all(void *unused)
-{
-    (void)unused;
-    write_cr3(read_cr3());
-}
+static void flush_all(void *) { write_cr3(read_cr3()); }
 
 void vm_flush(const uint64_t *pml4) { on_users(pml4, flush_all, NULL); }
 

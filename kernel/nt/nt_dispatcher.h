@@ -3,6 +3,7 @@
  * wdm.h and winternl.h. Shared by the kernel and ring 3. KOBJECTS is from phnt's headers. */
 #pragma once
 #include "kernel/nt/nt.h"
+#include "kernel/nt/nt_waits.h"
 
 #define STATUS_WAIT_0 ((NTSTATUS)0x00000000)
 #define STATUS_ABANDONED ((NTSTATUS)0x00000080)
@@ -49,9 +50,7 @@ typedef struct _LIST_ENTRY {
 typedef LONG KPRIORITY;
 typedef CHAR KPROCESSOR_MODE;
 typedef enum _MODE { KernelMode, UserMode, MaximumMode } MODE;
-typedef enum _EVENT_TYPE { NotificationEvent, SynchronizationEvent } EVENT_TYPE;
 typedef enum _TIMER_TYPE { NotificationTimer, SynchronizationTimer } TIMER_TYPE;
-typedef enum _WAIT_TYPE { WaitAll, WaitAny } WAIT_TYPE;
 typedef enum _KOBJECTS {
     EventNotificationObject = 0,
     EventSynchronizationObject = 1,
@@ -129,37 +128,3 @@ typedef struct _OBJECT_ATTRIBUTES {
     PVOID SecurityDescriptor, SecurityQualityOfService;
 } OBJECT_ATTRIBUTES, *POBJECT_ATTRIBUTES;
 ABI_SIZE(OBJECT_ATTRIBUTES, 0x30);
-
-typedef enum _EVENT_INFORMATION_CLASS { EventBasicInformation } EVENT_INFORMATION_CLASS;
-typedef struct _EVENT_BASIC_INFORMATION {
-    EVENT_TYPE EventType;
-    LONG EventState;
-} EVENT_BASIC_INFORMATION;
-ABI_SIZE(EVENT_BASIC_INFORMATION, 8);
-
-typedef enum _SEMAPHORE_INFORMATION_CLASS { SemaphoreBasicInformation } SEMAPHORE_INFORMATION_CLASS;
-typedef struct _SEMAPHORE_BASIC_INFORMATION {
-    LONG CurrentCount, MaximumCount;
-} SEMAPHORE_BASIC_INFORMATION;
-ABI_SIZE(SEMAPHORE_BASIC_INFORMATION, 8);
-
-typedef enum _TIMER_INFORMATION_CLASS { TimerBasicInformation } TIMER_INFORMATION_CLASS;
-typedef struct _TIMER_BASIC_INFORMATION {
-    LARGE_INTEGER RemainingTime; /* 100 ns; negative: it has come */
-    BOOLEAN TimerState;
-} TIMER_BASIC_INFORMATION;
-ABI_SIZE(TIMER_BASIC_INFORMATION, 0x10);
-
-typedef enum _MUTANT_INFORMATION_CLASS {
-    MutantBasicInformation,
-    MutantOwnerInformation
-} MUTANT_INFORMATION_CLASS;
-typedef struct _MUTANT_BASIC_INFORMATION {
-    LONG CurrentCount;
-    BOOLEAN OwnedByCaller, AbandonedState;
-} MUTANT_BASIC_INFORMATION;
-ABI_SIZE(MUTANT_BASIC_INFORMATION, 8);
-typedef struct _MUTANT_OWNER_INFORMATION {
-    CLIENT_ID ClientId;
-} MUTANT_OWNER_INFORMATION;
-ABI_SIZE(MUTANT_OWNER_INFORMATION, 0x10);

@@ -54,9 +54,8 @@ static bool may_set(const struct process *owner, ULONG count)
 }
 
 /* On each CPU, after the configuration was emptied. */
-static void refresh_current(void *unused)
+static void refresh_current(void *)
 {
-    (void)unused;
     if (thread_current()->profiling)
         thread_profiling_refresh(thread_current()->profiling);
 }

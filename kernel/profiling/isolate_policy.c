@@ -22,9 +22,8 @@ static struct mutex joining = MUTEX("isolate");
 static unsigned users; /* L: joining */
 static HANDLE others;  /* L: joining; claim on the counters not configured, or NULL */
 
-static void note_running(void *unused)
+static void note_running(void *)
 {
-    (void)unused;
     isolate_ran[cpu_number()] = hal_counters_running() & isolate_configured;
 }
 
@@ -51,11 +50,7 @@ NTSTATUS isolate_join(struct thread_profiling *p)
 }
 
 /* Restarts the counters that their driver had started. */
-static void run_again(void *unused)
-{
-    (void)unused;
-    hal_counters_run(isolate_configured, isolate_ran[cpu_number()]);
-}
+static void run_again(void *) { hal_counters_run(isolate_configured, isolate_ran[cpu_number()]); }
 
 void isolate_leave(void)
 {

@@ -22,14 +22,13 @@ NTSTATUS NtClose(HANDLE Handle) { return handle_close(Handle); }
  * STATUS_INSUFFICIENT_RESOURCES. */
 NTSTATUS NtDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle,
                            HANDLE TargetProcessHandle, PHANDLE TargetHandle,
-                           ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options)
+                           ACCESS_MASK DesiredAccess, ULONG, ULONG Options)
 {
     struct object *object;
     HANDLE handle = NULL;
     ACCESS_MASK access; /* of the handle at the time of the look-up: another thread may put another
                            one in its place */
 
-    (void)HandleAttributes;
     if (SourceProcessHandle != NtCurrentProcess() || TargetProcessHandle != NtCurrentProcess())
         return STATUS_NOT_SUPPORTED;
     bool same = Options & DUPLICATE_SAME_ACCESS;
@@ -91,13 +90,11 @@ NTSTATUS NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus)
  * also for a StartRoutine outside ring 3. STATUS_NO_MEMORY. */
 NTSTATUS NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID ObjectAttributes,
                           HANDLE ProcessHandle, PVOID StartRoutine, PVOID Argument,
-                          ULONG CreateFlags, SIZE_T ZeroBits, SIZE_T StackSize,
-                          SIZE_T MaximumStackSize, PVOID AttributeList)
+                          ULONG CreateFlags, SIZE_T ZeroBits, SIZE_T, SIZE_T, PVOID AttributeList)
 {
     struct thread *me = thread_current();
     HANDLE handle = NULL;
 
-    (void)StackSize, (void)MaximumStackSize;
     if (ProcessHandle != NtCurrentProcess() || ObjectAttributes ||
         (CreateFlags & ~THREAD_CREATE_FLAGS_CREATE_SUSPENDED) || ZeroBits || AttributeList)
         return STATUS_NOT_SUPPORTED;
@@ -283,13 +280,12 @@ NTSTATUS NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,
 /* RtlAdjustPrivilege. NT: there are no tokens. Every process holds SeSystemProfilePrivilege and
  * SeLoadDriverPrivilege, disabled at first as an administrator's are, and no other:
  * STATUS_PRIVILEGE_NOT_HELD. STATUS_ACCESS_VIOLATION. */
-NTSTATUS adjust_privilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread, PBOOLEAN Enabled)
+NTSTATUS adjust_privilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN, PBOOLEAN Enabled)
 {
     struct process *process = thread_current()->process;
     bool *held = Privilege == SE_SYSTEM_PROFILE_PRIVILEGE ? &process->profile_privilege
                  : Privilege == SE_LOAD_DRIVER_PRIVILEGE  ? &process->load_privilege
                                                           : NULL;
-    (void)CurrentThread;
     if (!held || process->restricted)
         return STATUS_PRIVILEGE_NOT_HELD;
     BOOLEAN was = *held;

@@ -2,11 +2,13 @@
 # What runs in ring 3, PE images that mingw-w64 makes: the libraries, each of kernel/user/NAME/ and
 # NAME.def, and the tests' program. The Makefile includes this.
 # Of <windows.h> only what a library needs: all of it, and all vector extensions of gcc's, took four
-# fifths of the time of a build. kernel/user/include stands before gcc's own.
+# fifths of the time of a build. kernel/user/include stands before gcc's own. Many parameters of
+# Windows' functions mean nothing here.
 WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -DNOSERVICE -DNOMCX -DNOIME \
           -D_INC_VIRTDISK -D_WINNETWK_ -Ikernel/user/include -I. \
           -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -fno-builtin -fno-stack-protector \
-          $(OF_GCC) -fno-ident -ffile-prefix-map=$(CURDIR)=. -Wall -Wextra $(WERROR) -Wshadow
+          $(OF_GCC) -fno-ident -ffile-prefix-map=$(CURDIR)=. -Wall -Wextra $(WERROR) -Wshadow \
+          -Wno-unused-parameter
 COMPILE = $(WIN_CC) -g $(or $(LEVEL),-O2) $(WIN_DEFINES) $(WIN_FLAGS)
 DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe \
           hal.dll handlers.sys)
@@ -47,20 +49,25 @@ $(BUILD)/dll/%.ahead.h.gch: $(BUILD)/dll/%.ahead.h
 	$(call SAY,WCC)$(COMPILE) -x c-header -MMD -MP -MF $<.d \
 	    $(addprefix -MT ,$@ $(FOR)) -o $@ $<
 
-$(BUILD)/dll/ntdll.def: kernel/user/ntdll/ntdll.def kernel/nt/service_list.h | $(BUILD)/dll/
-	$(call SAY,GEN)(cat $<; sed -n -e 's/^NT_SERVICE([0-9]*, \([A-Za-z]*\).*/Nt\1\nZw\1/p' \
-	    -e 's/^OWN_SERVICE([0-9]*, \([A-Za-z_]*\).*/\1/p' kernel/nt/service_list.h) > $@
+# What a library exports: what its .def says, and each of its functions with a capital letter in its
+# name, as Windows' have and ours have not.
+EXPORTING := ntdll kernel32 advapi32
+$(foreach name,$(EXPORTING),$(eval \
+    $(BUILD)/dll/$(name).def: kernel/user/$(name)/$(name).def $(call WIN_OBJ,$(name))))
+$(EXPORTING:%=$(BUILD)/dll/%.def):
+	$(call SAY,GEN)(cat $<; x86_64-w64-mingw32-nm -g --defined-only $(filter %.o,$^) | \
+	    sed -n 's/^[0-9a-f]* T \([a-z]*[A-Z][A-Za-z0-9]*\)$$/\1/p' | LC_ALL=C sort -u) > $@
 
 $(BUILD)/dll/ntdll.dll: $(BUILD)/dll/ntdll.def $(NTDLL_OBJ)
 	$(call library,0,0x7ffb00000000)
 
-$(BUILD)/dll/kernel32.dll: kernel/user/kernel32/kernel32.def $(KERNEL32_OBJ) $(BUILD)/dll/ntdll.dll
+$(BUILD)/dll/kernel32.dll: $(BUILD)/dll/kernel32.def $(KERNEL32_OBJ) $(BUILD)/dll/ntdll.dll
 	$(call library,0,0x7ffb10000000,$(BUILD)/dll/ntdll.dll)
 
 $(BUILD)/dll/msvcrt.dll: kernel/user/msvcrt/msvcrt.def $(MSVCRT_OBJ) $(BUILD)/dll/kernel32.dll
 	$(call library,entry,0x7ffb20000000,-lmingwex $(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
 
-$(BUILD)/dll/advapi32.dll: kernel/user/advapi32/advapi32.def $(ADVAPI32_OBJ)
+$(BUILD)/dll/advapi32.dll: $(BUILD)/dll/advapi32.def $(ADVAPI32_OBJ)
 $(BUILD)/dll/advapi32.dll: $(BUILD)/dll/kernel32.dll
 	$(call library,0,0x7ffb50000000,$(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
 

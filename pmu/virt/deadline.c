@@ -14,19 +14,17 @@ enum { LVT_TIMER = 0x320, INITIAL = 0x380, CURRENT = 0x390, DIVIDE = 0x3e0 };
 
 static bool is_on(void) { return (host_apic_read(LVT_TIMER) & LVT_MODE) == LVT_DEADLINE; }
 
-bool deadline_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value)
+bool deadline_rdmsr(struct vcpu *v, uint32_t, uint64_t *value)
 {
-    (void)msr;
     *value = is_on() && host_apic_read(CURRENT) ? v->deadline : 0;
     return true;
 }
 
-bool deadline_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
+bool deadline_wrmsr(struct vcpu *v, uint32_t, uint64_t value)
 {
     uint64_t now = rdtsc() + v->vmcb.tsc_offset, left = value > now ? value - now : 0;
     uint64_t ns = left < FAR ? left * 1000 / clock_us + 1 : FAR;
     unsigned shift = 0;
-    (void)msr;
     if (!is_on())
         return true;
     v->deadline = value;

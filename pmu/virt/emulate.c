@@ -142,9 +142,8 @@ uint32_t emulate_hide_syscalls(struct vcpu *v, bool hide)
     return 1u << VECTOR_UD | 1u << VECTOR_GP;
 }
 
-bool emulate_read_sysenter(struct vcpu *v, uint32_t msr, uint64_t *value)
+bool emulate_read_sysenter(struct vcpu *v, uint32_t, uint64_t *value)
 {
-    (void)msr;
     *value = v->syscalls.sysenter_cs;
     return true;
 }

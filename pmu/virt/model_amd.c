@@ -158,9 +158,8 @@ static bool always_fences(const struct model *m)
     return m->max_extended_leaf >= LEAF_FEATURES_2 && !virt_quirks.nofence;
 }
 
-static void amd_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
+static void amd_leaf(const struct model *m, uint32_t leaf, uint32_t, uint32_t r[4])
 {
-    (void)subleaf;
     if (leaf == 0x80000001 && m->gp > K7_COUNTERS)
         r[2] |= 1u << 23;
     if (leaf == LEAF_FEATURES_2 && m->max_extended_leaf >= leaf)

@@ -377,11 +377,7 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
     r[3] = m->version >= 2 ? m->fixed | (uint32_t)m->width << 5 | (deprecated ? 1u << 15 : 0) : 0;
 }
 
-static bool intel_fences(const struct pmu *p)
-{
-    (void)p;
-    return true;
-}
+static bool intel_fences(const struct pmu *) { return true; }
 
 const struct model_ops intel_ops = {
     "GenuineIntel", intel_read, intel_write,  intel_rdpmc,  intel_refresh,

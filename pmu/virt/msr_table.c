@@ -11,17 +11,15 @@
 #define CR0_PG (1u << 31)
 #define EFER_GUEST (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
 
-static bool read_efer(struct vcpu *v, uint32_t msr, uint64_t *value)
+static bool read_efer(struct vcpu *v, uint32_t, uint64_t *value)
 {
-    (void)msr;
     *value = (v->vmcb.efer & EFER_GUEST & ~(uint64_t)EFER_SCE) | (v->syscalls.sce ? EFER_SCE : 0);
     return true;
 }
 
-static bool write_efer(struct vcpu *v, uint32_t msr, uint64_t value)
+static bool write_efer(struct vcpu *v, uint32_t, uint64_t value)
 {
     uint64_t now = v->vmcb.efer, changed = value ^ now;
-    (void)msr;
     if (value & ~(uint64_t)EFER_GUEST || (changed & EFER_LME && v->vmcb.cr0 & CR0_PG))
         return false;
     v->syscalls.sce = value & EFER_SCE;

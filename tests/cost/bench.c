@@ -4,11 +4,8 @@
 #include "tests/cost/bench.h"
 #include "hal/machine/identity.h"
 #include "kernel/base/exit.h"
-#include "kernel/base/print.h"
 #include "kernel/image/image.h"
-#include "tests/harness/cost.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/kinds.h"
 
 #define OUR_PMU "our virtual PMU"
 #define TRIAL_MS 100u /* and a microsecond for each copy */

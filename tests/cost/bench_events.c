@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which events a snippet is measured by, and which counters count them. */
-#include "kernel/base/print.h"
 #include "tests/cost/bench.h"
 #include "tests/harness/kernel.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A snippet's module: its page tables, and what an address in it means. */
-#include "kernel/base/print.h"
 #include "kernel/image/image.h"
-#include "kernel/mm/vm.h"
 #include "tests/cost/bench.h"
 #include "tests/harness/kernel.h"
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One run of a snippet: page tables, gates and registers of its own, and back again whatever it
  * does. */
-#include "hal/machine/apic.h"
-#include "kernel/base/boot_info.h"
-#include "kernel/base/msr.h"
-#include "kernel/base/vectors.h"
 #include "kernel/ke/fpu.h"
-#include "kernel/mm/vm.h"
 #include "tests/cost/bench.h"
 #include "tests/harness/kernel.h"
 

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The cost of operations that no other test measures: counters allocated and freed, a system call,
  * an interrupt, an IPI. */
-#include "hal/machine/apic.h"
-#include "kernel/base/vectors.h"
-#include "kernel/counting/switch_counters.h"
-#include "kernel/profiling/profiling_enable.h"
-#include "tests/harness/cost.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/user.h"
 
 extern void user_cost_call(uint64_t cycles);
 extern uint64_t user_call_cost[];
@@ -35,11 +28,7 @@ static void end_counting(void)
 static void send_ipi(void *id) { apic_send(*(uint32_t *)id, VECTOR_CALL); }
 
 #define OPENING 3u /* STI, a NOP after its shadow, CLI */
-static void open_gate(void *unused)
-{
-    (void)unused;
-    asm volatile("sti; nop; cli" : : : "memory");
-}
+static void open_gate(void *) { asm volatile("sti; nop; cli" : : : "memory"); }
 
 TEST(cost, interrupt,
      "an IPI is sent with at most 100 instructions; an interrupt that finds nothing to do takes at "

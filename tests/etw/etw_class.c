@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Class 0x1F without the lists: its sub-classes, group masks, intervals; sources listed, added
  * and removed. */
-#include "hal/source.h"
 #include "kernel/etw/etw_session.h"
-#include "kernel/profiling/profile.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/lab.h"
 

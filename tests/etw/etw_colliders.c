@@ -4,7 +4,6 @@
 #include "kernel/ke/etw_stream.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/step.h"
 
 static struct session session;
 

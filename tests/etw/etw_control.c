@@ -2,12 +2,8 @@
 /* NtTraceControl: start, find and stop of sessions, and every refusal. */
 #include "kernel/ke/etw_stream.h"
 #include "kernel/ke/object.h"
-#include "kernel/ke/process.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/kinds.h"
-#include "tests/ring3/ring3.h"
-#include "tests/harness/user.h"
 
 static NTSTATUS control_with(ULONG code, struct session_info *d, ULONG in, ULONG out)
 {

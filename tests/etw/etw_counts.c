@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters in records of context switches, compared with thread profiling. */
-#include "kernel/counting/switch_counters.h"
 #include "tests/harness/etw.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
-#include "tests/ring3/ring3.h"
-#include "tests/harness/user.h"
 
 static void counts_agree(uint64_t yields, uint64_t least)
 {

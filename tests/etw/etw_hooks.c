@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of what only ring 0 can cause. */
-#include "kernel/base/vectors.h"
 #include "kernel/driver/nt_driver.h"
 #include "tests/harness/etw.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/lab.h"
 
 #define CALLS 10
 
 static uint32_t called; /* atomic */
 
-static void call_me(void *unused)
-{
-    (void)unused;
-    __atomic_fetch_add(&called, 1, __ATOMIC_RELAXED);
-}
+static void call_me(void *) { __atomic_fetch_add(&called, 1, __ATOMIC_RELAXED); }
 
 TEST(etw_hooks, ipis,
      "a call on another processor is recorded there with its routine and its start time")
 {
     struct session s;
+    uint8_t *bytes;
     ULONG seen[MAX_CPUS] = { 0 };
     SKIP_BELOW_CPUS(2);
-    uint8_t *bytes = phys_alloc(SESSION_PAGES);
-    REQUIRE(bytes && session_start(&s, 64, 16));
-    test_run_on(0);
+    REQUIRE(session_begin(&s, &bytes));
     called = 0;
     CHECK_STATUS(session_mask(&s, PERF_IPI, 0), STATUS_SUCCESS);
     for (unsigned i = 0; i < CALLS; i++)
@@ -42,10 +35,7 @@ TEST(etw_hooks, ipis,
     CHECK_EQ(seen[0], 0); /* no IPI to itself */
     for (unsigned cpu = 1; cpu < cpu_count; cpu++)
         CHECK_EQ(seen[cpu], CALLS);
-    CHECK_EQ(session_stop(&s), 0);
-    session_close(&s);
-    test_run_anywhere();
-    phys_free(bytes, SESSION_PAGES);
+    session_end(&s, bytes);
 }
 
 static void note_time(void *tsc) { *(uint64_t *)tsc = rdtsc(); }
@@ -54,12 +44,11 @@ TEST(etw_hooks, interrupt_begins,
      "the record of an interrupt has the time at which it began, before its handler ran")
 {
     struct session s;
+    uint8_t *bytes;
     uint64_t inside = 0;
     unsigned found = 0;
     SKIP_BELOW_CPUS(2);
-    uint8_t *bytes = phys_alloc(SESSION_PAGES);
-    REQUIRE(bytes && session_start(&s, 64, 16));
-    test_run_on(0);
+    REQUIRE(session_begin(&s, &bytes));
     CHECK_STATUS(session_mask(&s, PERF_INTERRUPT, 0), STATUS_SUCCESS);
     smp_call(cpu_set_one(1), note_time, &inside);
     uint64_t later;
@@ -72,10 +61,7 @@ TEST(etw_hooks, interrupt_begins,
             found += i->InitialTime < inside && inside < r.header->TimeStamp;
     }
     CHECK_EQ(found, 1);
-    CHECK_EQ(session_stop(&s), 0);
-    session_close(&s);
-    test_run_anywhere();
-    phys_free(bytes, SESSION_PAGES);
+    session_end(&s, bytes);
 }
 
 /* --- DPCs, as drivers have them. --- */
@@ -90,9 +76,8 @@ static uint64_t dpc_began, dpc_ended; /* atomic; times */
 static unsigned dpc_cpu;              /* atomic; a timer goes off on any */
 
 /* Until the timer has sampled it twice. */
-static NTAPI VOID spin_in_dpc(PKDPC dpc, PVOID ticks, PVOID first, PVOID second)
+static NTAPI VOID spin_in_dpc(PKDPC, PVOID ticks, PVOID, PVOID)
 {
-    (void)dpc, (void)first, (void)second;
     const volatile uint64_t *now = &cpu_current()->ticks;
     uint64_t until = *now + (uint64_t)ticks;
     __atomic_store_n(&dpc_cpu, cpu_number(), __ATOMIC_RELAXED);
@@ -158,13 +143,12 @@ TEST(etw_hooks, dpcs,
      "queued it; samples in it say so, and others do not [ET-68]")
 {
     struct session s;
+    uint8_t *bytes;
     KDPC dpc;
     KTIMER timer;
     uint64_t interval_ns = hal_source_interval(ProfileTime) * 100ul, tick_ns = sched_tick_ns();
     uint64_t ticks = 2 * (interval_ns > tick_ns ? interval_ns / tick_ns : 1) + 1;
-    uint8_t *bytes = phys_alloc(SESSION_PAGES);
-    REQUIRE(bytes && session_start(&s, 64, 16));
-    test_run_on(0);
+    REQUIRE(session_begin(&s, &bytes));
     KeInitializeDpc(&dpc, spin_in_dpc, (PVOID)ticks);
     KeInitializeTimer(&timer);
     CHECK_STATUS(session_mask(&s, PERF_DPC | PERF_PROFILE, 0), STATUS_SUCCESS);
@@ -178,8 +162,5 @@ TEST(etw_hooks, dpcs,
     CHECK(!KeSetTimer(&timer, (LARGE_INTEGER){ .QuadPart = -10000 }, &dpc));
     wait_for_dpc();
     check_dpc(&s, bytes, PERFINFO_LOG_TYPE_TIMERDPC);
-    CHECK_EQ(session_stop(&s), 0);
-    session_close(&s);
-    test_run_anywhere();
-    phys_free(bytes, SESSION_PAGES);
+    session_end(&s, bytes);
 }

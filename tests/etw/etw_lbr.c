@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Branches before events: who may have the lists of branches, and what is in the records. */
 #include "hal/branch_owner.h"
-#include "kernel/base/bits.h"
 #include "kernel/ke/etw_stream.h"
-#include "kernel/ke/sched.h"
-#include "kernel/profiling/profile.h"
 #include "pmu/branches.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/vpmu.h"
 
 #define NO_LOGGER 0x1234
 #define HIDDEN_KERNEL 1u
-#define HIDDEN_USER 2u
 #define ONLY_INDIRECT_CALLS (HAL_BRANCHES_FILTER & ~(HIDDEN_KERNEL | 0x10u))
 #define ADDRESS 0x5ca1ab1e /* of a service, by which the test knows its own records */
 
@@ -103,9 +98,8 @@ TEST(etw_lbr, one_owner,
 #define DEBUGCTL 0x1d9u
 static unsigned recording, entries_left; /* atomic; of all processors */
 
-static void look_at_list(void *unused)
+static void look_at_list(void *)
 {
-    (void)unused;
     const struct pmu_branches *b = pmu_branches_of(pmu_here());
     struct pmu_branch list[PMU_BRANCHES_MAX];
     uint64_t flags = read_flags(), debugctl = 0;
@@ -134,9 +128,8 @@ static __attribute__((noinline)) void third(void) { __asm__ volatile("nop; nop")
 static void (*const called[])(void) = { first, second, third };
 
 /* Two records, of which the second has what was called since the first. At IPI_LEVEL. */
-static void call_between(void *unused)
+static void call_between(void *)
 {
-    (void)unused;
     uint64_t flags = read_flags();
     cli();
     etw_syscall_enter(ADDRESS);

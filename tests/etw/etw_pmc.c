@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters in records: which records have them, their number, order and values. The hook of
  * ready threads is called directly, so that only known work lies between two events. */
-#include "kernel/base/boot_info.h"
 #include "kernel/ke/etw_stream.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define INSTRUCTIONS ProfileTotalIssues
 #define BRANCHES ProfileBranchInstructions

@@ -3,7 +3,6 @@
  * number of lost events is exact. And the cost of a record. The events are invented creations of
  * threads, numbered in order. */
 #include "kernel/ke/etw_stream.h"
-#include "tests/harness/cost.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
 

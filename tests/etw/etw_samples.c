@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of samples, by time and by counters (ProfileConfig), and of changed intervals. */
-#include "kernel/profiling/profile.h"
-#include "kernel/trap.h"
 #include "kernel/ke/etw_stream.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/profile.h"
-#include "tests/harness/threads.h"
-#include "tests/harness/vpmu.h"
 
 #define INSTRUCTIONS ProfileTotalIssues
 #define CYCLES ProfileTotalCycles
@@ -227,9 +222,8 @@ TEST(etw_samples, refused_list,
 
 static uint64_t ended; /* atomic */
 
-static void other_loop(void *unused)
+static void other_loop(void *)
 {
-    (void)unused;
     while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE))
         lab_loop(1000);
 }

@@ -88,19 +88,6 @@ gate_pauses:
     write_msr r9
     ret
 
-; void gate_halt(uint32_t msr, uint64_t on, uint64_t off): the same around STI; HLT, woken by an
-; interrupt
-global gate_halt
-gate_halt:
-    mov r9, rdx
-    mov ecx, edi
-    write_msr rsi
-    sti
-    hlt
-    cli
-    write_msr r9
-    ret
-
 ; void gate_code(uint32_t msr, uint64_t on, uint64_t off, const void *code): the same around a call
 ; of code that was copied there, fills the next page, and has 5 instructions: 11
 global gate_code, filling, filling_end

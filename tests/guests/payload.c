@@ -19,7 +19,6 @@ void gate_pauses(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops);
 extern uint64_t pml4[];
 extern const uint8_t filling[], filling_end[];
 void gate_code(uint32_t msr, uint64_t on, uint64_t off, const void *code);
-void gate_halt(uint32_t msr, uint64_t on, uint64_t off);
 void run_user(uint64_t loops);
 extern const uint8_t user_loop[];
 void recover(void);
@@ -34,12 +33,11 @@ extern uint64_t dirs[];
 #define EN (1u << 22)
 #define HPET(offset) (*(volatile uint32_t *)(uint64_t)(0xfed00000 + (offset)))
 #define PMI_VECTOR 0x60
-#define TIMER_VECTOR 0x40
 #define CLEAN_VECTOR 0x61
 #define MARKS 0x60u /* of a page table's entry: accessed, dirty */
 
 static struct pmu pmu;
-static volatile unsigned interrupts, ticks;
+static volatile unsigned interrupts;
 static volatile uint64_t hit_rip, fault_flags;
 
 /* --- The machine. --- */
@@ -50,8 +48,6 @@ bool trap_handler(struct frame *frame)
     if (frame->vector == 2 || frame->vector == PMI_VECTOR) {
         interrupts++;
         hit_rip = frame->rip;
-    } else if (frame->vector == TIMER_VECTOR) {
-        ticks++;
     } else if (!expected_fault(frame)) {
         say("# unexpected exception ");
         say_number(frame->vector);
@@ -288,13 +284,6 @@ static void check_pauses(void)
         disarm(0);
     }
     check_that("PAUSE takes no time", spent[1] < spent[0] + 200000, 1);
-    /* Branches are decoded, so that each instruction is stepped. */
-    pmu.instructions = (pmu.masks_lvt ? 0xc4 : 0xc2) | EN;
-    uint32_t msr = arm_counter(0, KERNEL, 0, &on, &off);
-    gate_pauses(msr, on, off, 100);
-    check_that("branches after PAUSE", rdmsr(counter_msr(0)), 100);
-    disarm(0);
-    pmu.instructions = 0xc0 | EN;
 }
 
 /* As rr asks all leaves of a hypervisor. */
@@ -309,28 +298,6 @@ static void check_questions(void)
     check_that("a question has one answer", q.answers[1], q.answers[0]);
     check_that("which changes no count", q.exact[1], q.exact[0]);
     check_that("nor how early RDPMC may look", q.lacking[1], q.lacking[0]);
-}
-
-static void timer(bool on)
-{
-    APIC(0x3e0) = 0xb;
-    APIC(0x320) = on ? 0x20000 | TIMER_VECTOR : 0x10000;
-    APIC(0x380) = on ? 250000 : 0;
-}
-
-static void check_interrupted(void)
-{
-    uint64_t on, off;
-    uint32_t msr = arm_counter(0, USER, 0, &on, &off);
-    ticks = 0;
-    timer(true);
-    try_wrmsr(msr, on);
-    run_user(3000000);
-    try_wrmsr(msr, off);
-    timer(false);
-    check_that("ring-3 loop among interrupts", rdmsr(counter_msr(0)), 6000001);
-    check_that("there were interrupts", ticks > 10, 1);
-    disarm(0);
 }
 
 /* A ring-3 loop that overflows after `after` instructions: one PMI, at that very instruction. */
@@ -353,26 +320,6 @@ static void check_overflow(uint32_t lvt, uint64_t after)
         check_that("status cleared", rdmsr(pmu.status), 0);
     }
     check_that("LVT masked as the vendor does", APIC(0x340) >> 16 & 1, pmu.masks_lvt);
-    disarm(0);
-}
-
-static void check_masked(void)
-{
-    uint64_t on, off;
-    uint32_t msr = arm_counter(0, USER | INT, -100ul & counter_mask(), &on, &off);
-    interrupts = 0;
-    APIC(0x340) = 0x10000 | PMI_VECTOR;
-    try_wrmsr(msr, on);
-    run_user(1000);
-    try_wrmsr(msr, off);
-    APIC(0x340) = PMI_VECTOR;
-    check_that("a masked PMI is not delivered, nor later", interrupts, 0);
-    disarm(0);
-    msr = arm_counter(0, USER, -100ul & counter_mask(), &on, &off);
-    try_wrmsr(msr, on);
-    run_user(1000);
-    try_wrmsr(msr, off);
-    check_that("an overflow without INT interrupts nobody", interrupts, 0);
     disarm(0);
 }
 
@@ -406,21 +353,6 @@ static void check_decoded(void)
     uint32_t msr = arm_counter(0, KERNEL | 0xeeff, 0, &on, &off);
     gate_loop(msr, on, off, 10);
     check_that("an event that is not modelled counts 0", rdmsr(counter_msr(0)), 0);
-    disarm(0);
-}
-
-static void check_halt(void)
-{
-    uint64_t on, off;
-    uint32_t msr = arm_counter(0, KERNEL, 0, &on, &off);
-    ticks = 0;
-    timer(true);
-    gate_halt(msr, on, off);
-    timer(false);
-    /* WRMSR, STI, HLT, CLI, three moves, and the handler's instructions: far from the halted time.
-     */
-    check_that("HLT was woken", ticks, 1);
-    check_that("halted time does not count", rdmsr(counter_msr(0)) < 1000, 1);
     disarm(0);
 }
 
@@ -476,15 +408,12 @@ void payload_main(uint32_t magic, uint32_t info)
     check_far_memory();
     check_pauses();
     check_questions();
-    check_interrupted();
     for (unsigned i = 0; i < sizeof periods / sizeof periods[0]; i++) {
         check_overflow(PMI_VECTOR, periods[i]);
         check_overflow(0x400, periods[i]);
     }
-    check_masked();
     check_frame();
     check_decoded();
-    check_halt();
     uint32_t version = (IO_APIC(0) = 1, IO_APIC(0x10));
     for (unsigned i = 0; i < sizeof periods / sizeof periods[0]; i++) {
         take_the_board();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Firmware's tables as they should be, and as they should not: invented ones, in memory of ours. */
 #include "hal/machine/acpi.h"
-#include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
 #include "tests/harness/kernel.h"
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the loader says: its words, and its tables as they should be and as they should not. */
-#include "kernel/base/boot_info.h"
 #include "boot/loader.h"
 #include "boot/multiboot.h"
 #include "kernel/base/layout.h"
-#include "kernel/base/print.h"
 #include "tests/harness/kernel.h"
 
 #define CAPACITY 8192

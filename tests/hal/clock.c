@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The clock: which of many readings is taken, what is made of counters that lie, stand still or are
  * disturbed, and whether the rates of this machine are right by every counter that it has. */
-#include "hal/machine/apic.h"
-#include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"
 
 #define MHZ UINT64_C(1000000)

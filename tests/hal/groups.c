@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Sets of CPUs, and processor groups: 64 CPUs each, in the order of their numbers. What needs two
  * groups runs on a machine with 65 CPUs. */
-#include "kernel/services/services.h"
-#include "tests/harness/counter_list.h"
 #include "tests/harness/etw.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/profile.h"
 
 #define BASE 0xffffa00000001000 /* kernel space where nothing is */
 #define SKIP_WITH_ONE_GROUP() SKIP_BELOW_CPUS(CPU_GROUP_SIZE + 1)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters that two threads allocate and free: the second call comes at each instruction of the
  * first. */
-#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/step.h"
 
 static HANDLE handle, made[2]; /* of what is freed; what the calls have made */
 static unsigned owned, ctr;

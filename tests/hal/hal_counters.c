@@ -5,7 +5,6 @@
  *
  * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md.
  */
-#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
 
 static void no_handler(ULONGLONG bits, HANDLE handle) { (void)bits, (void)handle; }
@@ -89,10 +88,9 @@ static struct registers {
 } registers[2][MAX_CPUS];
 
 /* Half of the counters run, the others are stopped, each with a different value. */
-static void disturb(void *unused)
+static void disturb(void *)
 {
     uint64_t counters = pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS);
-    (void)unused;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     for_each_bit(ctr, counters) {
         pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 1000000 + ctr);

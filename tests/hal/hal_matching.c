@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which counter gets which source, where one that few counters can count comes last. */
-#include "hal/source.h"
 #include "tests/harness/kernel.h"
 
 static uint64_t counters_of_source(unsigned cpu, unsigned source)

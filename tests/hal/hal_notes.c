@@ -2,10 +2,6 @@
 /* Interrupts of counters as NMIs: when they are, and what they note for the interrupt that delivers
  * it later. */
 #include "hal/interrupt.h"
-#include "hal/machine/apic.h"
-#include "hal/source.h"
-#include "kernel/base/boot_info.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 
 #define KEPT 64u

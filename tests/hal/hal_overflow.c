@@ -2,10 +2,7 @@
 /* The overflow of an owned counter, and that a free leaves no counter programmed. The overflow
  * is caused inside an IPI, with interrupts off, so that its interrupt follows immediately. */
 #include "kernel/base/sanitize/kasan.h"
-#include "kernel/trap.h"
-#include "tests/harness/kinds.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 #define PERIOD (KASAN_ON ? 20000u : 1000u) /* a handler is shorter */
 #define LOOPS (2 * PERIOD)                 /* of two instructions or more: some periods */

@@ -3,12 +3,8 @@
  *
  * Source: ET-54 to ET-57 of tests/contract.md. No page documents these routines; the statuses are
  * our choice. */
-#include "hal/source.h"
 #include "kernel/base/sanitize/kasan.h"
-#include "tests/harness/cost.h"
-#include "tests/harness/counter_list.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/profile.h"
 
 #define LOOPS 1000u
 #define PERIOD (KASAN_ON ? 20001u : 701u) /* a handler is shorter */
@@ -229,10 +225,9 @@ static struct {
     unsigned calls, backwards;
 } inside;
 
-static void collect_inside(ULONGLONG OverflowBits, HANDLE OwningHandle)
+static void collect_inside(ULONGLONG OverflowBits, HANDLE)
 {
     ULONG64 value;
-    (void)OwningHandle;
     HalCollectPmcCounters(inside.set, &value);
     inside.backwards += value < inside.last;
     inside.last = value;

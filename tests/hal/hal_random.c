@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests for counters at random, against the simplest model of ownership. */
-#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
 
 struct held {

@@ -4,15 +4,9 @@
  *
  * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md.
  */
-#include "hal/source.h"
-#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
 
-static void no_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
-{
-    (void)OverflowBits;
-    (void)OwningHandle;
-}
+static void no_handler(ULONGLONG, HANDLE) {}
 
 TEST(hal_refusals, no_pmu,
      "without working counters an allocation returns STATUS_NOT_SUPPORTED [HC-44 HC-15]")

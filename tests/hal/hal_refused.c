@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters, their interrupt, sources: refuse.h's table of what they claim. Beside each call there
  * is an owner, whose counter counts on and whose handler is called afterwards, too. */
-#include "hal/interrupt.h"
-#include "hal/source.h"
 #include "kernel/driver/nt_driver.h"
-#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/profile.h"
 #include "tests/harness/refuse.h"
 
 NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY, ULONG, PPHYSICAL_COUNTER_RESOURCE_LIST,
@@ -22,9 +18,8 @@ static HANDLE first;
 static unsigned first_ctr;
 static uint32_t overflows; /* atomic */
 
-static void count_overflow(ULONGLONG bits, HANDLE handle)
+static void count_overflow(ULONGLONG, HANDLE)
 {
-    (void)bits, (void)handle;
     __atomic_fetch_add(&overflows, 1, __ATOMIC_RELAXED);
 }
 
@@ -225,9 +220,8 @@ static __attribute__((ms_abi)) void first_handler(PVOID frame)
     __atomic_fetch_add(&interrupts, frame == hal_pmi_frame(), __ATOMIC_RELAXED);
 }
 
-static __attribute__((ms_abi)) void second_handler(PVOID frame)
+static __attribute__((ms_abi)) void second_handler(PVOID)
 {
-    (void)frame;
     __atomic_store_n(&replaced, true, __ATOMIC_RELAXED);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Registers of owned counters are written by code that does not own them: each counter concerned
  * is reported, and a free prints a message. */
-#include "tests/harness/counter_list.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/printed.h"
 

@@ -3,8 +3,6 @@
  * garbage. */
 #include "hal/machine/identity.h"
 #include "hal/machine/smbios.h"
-#include "kernel/base/boot_info.h"
-#include "kernel/mm/phys.h"
 #include "tests/harness/kernel.h"
 
 /* --- SMBIOS --- */

@@ -3,9 +3,7 @@
  * program.
  *
  * Source: the KP lines of tests/contract.md. */
-#include "hal/source.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/profile.h"
 
 #define BOTH_RINGS (PMU_USER | PMU_KERNEL)
 #define UNSUPPORTED 0 /* no select is 0 */

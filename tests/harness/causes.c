@@ -4,11 +4,7 @@
  * (LsSmiRx in the PPRs of families 17h to 1Ah, "SMIs received" in the BKDG of 10h), which takes a
  * counter that a test may want: it counts after a failure. */
 #include "tests/harness/causes.h"
-#include "kernel/base/print.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/kinds.h"
-#include "tests/harness/measured.h"
-#include "tests/harness/vpmu.h"
 
 #define MSR_SMI_COUNT 0x34u
 #define EVENT_SMIS 0x2bu
@@ -60,10 +56,9 @@ static unsigned smi_counter(void)
     return able ? bit_lowest(able) : NO_COUNTER;
 }
 
-static void start_smis(void *unused)
+static void start_smis(void *)
 {
     unsigned ctr = smi_counter();
-    (void)unused;
     if (ctr == NO_COUNTER)
         return;
     pmu_program(ctr, pmu_raw_select(EVENT_SMIS, 0, PMU_KERNEL | PMU_USER), 0);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/choose.h"
-#include "kernel/base/print.h"
 #include "tests/harness/kernel.h"
 
 #define SELF "selfcheck" /* groups that begin so fail on purpose */

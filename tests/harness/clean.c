@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/clean.h"
-#include "hal/source.h"
-#include "kernel/base/print.h"
 #include "kernel/driver/pool.h"
 #include "kernel/etw/etw_pmc.h"
 #include "kernel/etw/etw_session.h"
-#include "kernel/profiling/profiling_enable.h"
 #include "kernel/ke/mutex.h"
 #include "kernel/ke/timer.h"
-#include "kernel/profiling/counter_config.h"
-#include "kernel/profiling/profile.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/invariants.h"
 #include "tests/harness/lab.h"
 

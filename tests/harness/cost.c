@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How costs are measured and printed. */
 #include "tests/harness/cost.h"
-#include "hal/machine/apic.h"
-#include "kernel/base/boot_info.h"
-#include "kernel/base/print.h"
-#include "kernel/base/vectors.h"
-#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/user.h"
 
 static uint32_t instructions_index, cycles_index;
 static bool has_cycles;

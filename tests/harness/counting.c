@@ -2,9 +2,6 @@
 /* The driver's part of thread profiling: allocating, programming and configuring counters, as
  * the API requires of a driver. */
 #include "tests/harness/counting.h"
-#include "kernel/counting/thread_profiling.h"
-#include "kernel/profiling/counter_config.h"
-#include "tests/harness/counter_list.h"
 #include "tests/harness/kernel.h"
 
 struct programming {
@@ -123,9 +120,8 @@ void counting_stop(void)
 
 void counting_forget(void) { owner = NULL; }
 
-void counting_lose(void *unused)
+void counting_lose(void *)
 {
-    (void)unused;
     const struct pmu_kind *pmu = pmu_here();
     KIRQL old = irql_raise(PROFILE_LEVEL);
     if (pmu->msr.global_control)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/exactness.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/kinds.h"
-#include "tests/harness/user.h"
 
 static const char *inexact(void)
 {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/invariants.h"
-#include "hal/machine/apic.h"
-#include "kernel/base/print.h"
+#include "kernel/ke/fpu.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/vpmu.h"
 
 #define DEBUGCTL 0x1d9
 #define DR7_OFF 0x400u
 #define FROZEN (3ul << 58) /* in the global status: the list of branches, the counters */
 #define FIXED_RINGS 3u
+#define FLAGS_DF_IOPL_NT (1u << 10 | 3u << 12 | 1u << 14)
 #define SHOWN 8u
 
 static bool may_lose; /* interrupts of counters */
@@ -33,9 +32,13 @@ static uint64_t cr4(void)
 
 static uint64_t read_efer(void) { return rdmsr(MSR_EFER); }
 static uint64_t efer(void) { return EFER_SCE | EFER_LME | EFER_LMA | (has->nx ? EFER_NXE : 0); }
+static uint64_t xcr0(void) { return fpu_facts.xcr0; }
+static uint64_t sfmask(void) { return RFLAGS_TF | RFLAGS_IF | RFLAGS_AC | FLAGS_DF_IOPL_NT; }
 static uint64_t read_pat(void) { return has->pat ? rdmsr(MSR_PAT) : PAT_OURS; }
 static uint64_t pat(void) { return PAT_OURS; }
 static uint64_t dr7(void) { return DR7_OFF; }
+static uint64_t read_xcr0(void) { return xcr0() ? xgetbv(0) : 0; }
+static uint64_t read_sfmask(void) { return rdmsr(MSR_SFMASK) & sfmask(); }
 
 static uint64_t read_gates(void)
 {
@@ -101,6 +104,8 @@ static const struct invariant {
     { "EFER", read_efer, efer },
     { "PAT", read_pat, pat },
     { "DR7", read_dr7, dr7 },
+    { "XCR0", read_xcr0, xcr0 },
+    { "flags that SYSCALL clears", read_sfmask, sfmask },
     { "the interrupt table", read_gates, gates },
     { "DEBUGCTL", read_debugctl, nothing },
     { "the counters' LVT entry", entry_here, entry },
@@ -121,9 +126,8 @@ static struct broken {
 } broken[SHOWN];
 static uint64_t found; /* atomic */
 
-static void look_here(void *unused)
+static void look_here(void *)
 {
-    (void)unused;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     for (const struct invariant *i = table; i < table + ARRAY_SIZE(table); i++) {
         uint64_t is = i->read();
@@ -147,9 +151,8 @@ void invariants_print(void)
         print("# CPU %u: %s: %lx, not %lx\n", b->cpu, b->what->name, b->is, b->what->wanted());
 }
 
-static void restore_here(void *unused)
+static void restore_here(void *)
 {
-    (void)unused;
     cpu_load_idt();
     write_dr7(DR7_OFF);
     write_cr0(cr0());

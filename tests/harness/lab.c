@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the conformance tests share. One test runs at a time, one body at a time: no lock. */
 #include "tests/harness/lab.h"
-#include "hal/machine/apic.h"
-#include "kernel/trap.h"
 #include "tests/harness/checks.h"
-#include "tests/harness/measured.h"
-#include "tests/harness/rules.h"
-#include "tests/harness/user.h"
-#include "tests/harness/vpmu.h"
 
 #define VECTOR_DB 1
 #define VECTOR_NMI 2

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For the tests of last-branch records: runs a program with the list on, and compares. */
 #include "tests/harness/lbr_list.h"
-#include "hal/machine/apic.h"
-#include "kernel/base/msr.h"
-#include "kernel/ke/process.h"
-#include "kernel/ke/thread.h"
-#include "kernel/trap.h"
-#include "tests/harness/user.h"
 
 enum { VECTOR_BP = 3, VECTOR_UD = 6, VECTOR_PF = 14, ROWS_MAX = 32 };
 enum { VECTOR_INT80 = 0x80, VECTOR_STOP, VECTOR_START };

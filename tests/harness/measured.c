@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/measured.h"
-#include "hal/machine/apic.h"
-#include "kernel/base/print.h"
-#include "kernel/trap.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/rules.h"
 
 #define DEBUGCTL 0x1d9u
 #define FREEZE (1u << 12)

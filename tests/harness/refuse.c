@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/refuse.h"
-#include "kernel/base/print.h"
 #include "kernel/base/refuse.h"
-#include "kernel/mm/vm.h"
-#include "kernel/services/services.h"
 #include "tests/harness/clean.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/user.h"
 
 #define FIRST 8u /* claims of which each is refused */
 #define LAST 3u

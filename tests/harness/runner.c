@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The runner: the tests chosen, each in a watched thread of its own, and TAP 13. */
-#include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/sanitize/kcsan.h"
-#include "kernel/base/print.h"
 #include "kernel/console/screen.h"
 #include "kernel/image/image.h"
 #include "kernel/init/init.h"
@@ -12,12 +10,9 @@
 #include "tests/harness/choose.h"
 #include "tests/harness/clean.h"
 #include "tests/harness/each.h"
-#include "tests/harness/kinds.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/causes.h"
-#include "tests/harness/measured.h"
 #include "tests/harness/summary.h"
-#include "tests/harness/user.h"
 #include "tests/harness/watchdog.h"
 
 BOOT_OPTIONS("tests= fuzz= phase= list long verbose watchdog=");

@@ -4,7 +4,6 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/lock.h"
-#include "kernel/base/print.h"
 #include "tests/harness/kernel.h"
 
 TEST(selfcheck, pass, "passes") { CHECK(true); }
@@ -15,9 +14,8 @@ TEST(selfcheck, panic, "panics") { panic("selfcheck.panic does this on purpose")
 
 static uint32_t lines; /* atomic */
 
-static void print_always(void *unused)
+static void print_always(void *)
 {
-    (void)unused;
     for (;; __atomic_fetch_add(&lines, 1, __ATOMIC_RELAXED))
         print("# another CPU prints\n");
 }
@@ -63,9 +61,8 @@ TEST(selfcheck, spin_irqs_off, "hangs with interrupts off: only the host can end
         pass_nops();
 }
 
-static void answer_never(void *unused)
+static void answer_never(void *)
 {
-    (void)unused;
     for (;;)
         pause();
 }

@@ -2,26 +2,17 @@
 /* Tests that fail, or are ended, and leave something; and after each one that wants
  * everything to be there again. One broken thing must be one failure. */
 #include "kernel/base/lock.h"
-#include "kernel/base/x86.h"
 #include "kernel/driver/pool.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/etw/etw_class.h"
 #include "kernel/etw/etw_control.h"
 #include "kernel/etw/etw_session.h"
 #include "kernel/ke/timer.h"
-#include "kernel/profiling/counter_config.h"
-#include "kernel/profiling/profile.h"
-#include "hal/machine/apic.h"
-#include "kernel/trap.h"
 #include "tests/harness/clean.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/invariants.h"
 #include "tests/harness/etw_session.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/profile.h"
-#include "tests/ring3/ring3.h"
-#include "tests/harness/user.h"
 
 #define MSR_DEBUGCTL 0x1d9
 #define MSR_STATUS_SET 0x391
@@ -117,24 +108,18 @@ static void hang(void)
         pass_nops();
 }
 
-static void hang_in_thread(void *unused)
-{
-    (void)unused;
-    hang();
-}
+static void hang_in_thread(void *) { hang(); }
 
-static void wait_for_ever(void *unused)
+static void wait_for_ever(void *)
 {
-    (void)unused;
     for (;;)
         sched_wait(NULL, SCHED_FOREVER, Executive);
 }
 
 static struct lock often = LOCK("selfcheck", DISPATCH_LEVEL);
 
-static void lock_often(void *unused)
+static void lock_often(void *)
 {
-    (void)unused;
     for (;;) {
         KIRQL irql = lock_acquire(&often);
         for (unsigned i = 0; i < 1000; i++)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/step.h"
-#include "hal/machine/apic.h"
-#include "kernel/base/vectors.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define DR7_OFF 0x400u
 #define NEVER 0x7fffffffu
@@ -162,9 +159,8 @@ void step_look(const struct step_window *window, void (*look)(const uint8_t *ins
     end_steps();
 }
 
-static void run_partner(void *unused)
+static void run_partner(void *)
 {
-    (void)unused;
     while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
         if (__atomic_load_n(&turn, __ATOMIC_ACQUIRE)) {
             partner_function();

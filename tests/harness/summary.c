@@ -3,10 +3,7 @@
  * stays. */
 #include "tests/harness/kernel.h"
 #include "tests/harness/summary.h"
-#include "kernel/base/boot_info.h"
-#include "kernel/base/print.h"
 #include "kernel/console/screen.h"
-#include "tests/harness/kinds.h"
 #include "tests/harness/qr.h"
 
 #define KEPT_MAX 12

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What the checks want of ring 0, and what only ring 0 may ask. */
-#include "kernel/base/boot_info.h"
-#include "kernel/base/print.h"
-#include "kernel/counting/switch_counters.h"
 #include "tests/harness/checks.h"
 #include "tests/harness/kernel.h"
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs functions in ring 3 for the tests, and fetches what their checks found. */
 #include "tests/harness/kernel.h"
-#include "kernel/profiling/profiling_enable.h"
 #include "tests/harness/user.h"
 #include "kernel/base/assert.h"
 #include "kernel/image/image.h"
-#include "kernel/mm/vm.h"
 #include "kernel/nt/nt_thread_profiling.h"
 #include "kernel/image/program.h"
 #include "tests/harness/checks.h"

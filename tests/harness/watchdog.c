@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/kernel.h"
 #include "tests/harness/watchdog.h"
-#include "kernel/base/print.h"
 
 /* Of a test, unless the machine is slow. */
 #define LIMIT_NS (SANITIZED ? UINT64_C(30000000000) : UINT64_C(2000000000))

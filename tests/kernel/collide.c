@@ -2,13 +2,8 @@
 /* Processors that do the same at the same moment: for a machine whose CPUs run at once
  * (ICOUNT=off), where they collide in the middle of what takes a few instructions. Threads begin
  * together, each on a processor of its own. */
-#include "kernel/ke/process.h"
-#include "kernel/services/services.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/profile.h"
 #include "tests/ring3/exact.h"
-#include "tests/harness/threads.h"
-#include "tests/harness/user.h"
 
 #define COLLIDING 4u
 #define BASE 0x5000ul /* no code is there */
@@ -17,9 +12,8 @@ static unsigned iterations(unsigned many) { return test_long() ? many : many / 1
 
 /* --- One bucket. --- */
 
-static void sample_often(void *unused)
+static void sample_often(void *)
 {
-    (void)unused;
     for (unsigned i = 0; i < iterations(1000000) / COLLIDING; i++)
         sample_at(BASE, ProfileTime);
 }

@@ -4,11 +4,7 @@
 #include "kernel/ke/mutex.h"
 #include "kernel/ke/suspend.h"
 #include "kernel/ke/synchronization.h"
-#include "kernel/services/services.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/step.h"
-#include "tests/harness/user.h"
-#include "tests/ring3/ring3.h"
 
 static HANDLE handle, made; /* the object's; a duplicate */
 static struct object *object;

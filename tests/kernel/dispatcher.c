@@ -3,7 +3,6 @@
 #include "kernel/ke/dispatcher.h"
 #include "kernel/base/list.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define WAITERS 4
 
@@ -146,11 +145,7 @@ static NTSTATUS wait_many(unsigned count, WAIT_TYPE type, const int64_t *interva
                                     interval ? &timeout : NULL, blocks);
 }
 
-static void wait_any_of_all(void *unused)
-{
-    (void)unused;
-    found = wait_many(MAXIMUM_WAIT_OBJECTS, WaitAny, NULL);
-}
+static void wait_any_of_all(void *) { found = wait_many(MAXIMUM_WAIT_OBJECTS, WaitAny, NULL); }
 
 TEST(dispatcher, any_of_64,
      "a wait for any of 64 objects returns the number of the one that was signaled, and takes no "
@@ -172,9 +167,8 @@ TEST(dispatcher, any_of_64,
     CHECK_STATUS(wait_many(MAXIMUM_WAIT_OBJECTS, WaitAny, &now), STATUS_TIMEOUT);
 }
 
-static void wait_all_of_three(void *unused)
+static void wait_all_of_three(void *)
 {
-    (void)unused;
     found = wait_many(3, WaitAll, NULL);
     __atomic_fetch_add(&gone, 1, __ATOMIC_RELEASE);
 }
@@ -200,11 +194,7 @@ TEST(dispatcher, all_or_none, "a wait for all objects takes none of them before 
         CHECK_EQ(KeReadStateEvent(&events[i]), 0);
 }
 
-static void wait_any_of_three(void *unused)
-{
-    (void)unused;
-    found = wait_many(3, WaitAny, NULL);
-}
+static void wait_any_of_three(void *) { found = wait_many(3, WaitAny, NULL); }
 
 TEST(dispatcher, twice_the_same,
      "a wait for any that names an event twice ends once, and takes no signal from other waiters")

@@ -2,9 +2,7 @@
 /* Waits: how long they last, at which IRQL what happens, and processors that collide. */
 #include "kernel/ke/dispatcher.h"
 #include "kernel/nt/nt_time.h"
-#include "kernel/trap.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define TEAM 8
 #define ITERATIONS 300
@@ -51,9 +49,8 @@ TEST(dispatcher_time, timeouts,
 
 /* --- IRQL. --- */
 
-static void wait_and_count(void *unused)
+static void wait_and_count(void *)
 {
-    (void)unused;
     CHECK_STATUS(wait_for_event(INT64_MIN), STATUS_SUCCESS);
     __atomic_fetch_add(&gone, 1, __ATOMIC_RELEASE);
 }

@@ -2,7 +2,6 @@
 /* What drivers import and what allocates: refuse.h's table of it. */
 #include "kernel/driver/driver.h"
 #include "kernel/driver/nt_driver.h"
-#include "kernel/services/services.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/refuse.h"
 
@@ -108,10 +107,9 @@ static UNICODE_STRING first_name = NAME(u"\\Device\\RefusedFirst"),
                       bad_name = NAME(u"RefusedWithoutFolder"), folder_name = NAME(u"\\Device\\"),
                       deep_name = NAME(u"\\Device\\RefusedFolder\\Deep");
 
-static NTAPI NTSTATUS complete(PDEVICE_OBJECT device, PIRP irp)
+static NTAPI NTSTATUS complete(PDEVICE_OBJECT, PIRP irp)
 {
     const UCHAR major = irp->Tail.Overlay.CurrentStackLocation->MajorFunction;
-    (void)device;
     opened += major == IRP_MJ_CREATE;
     closed += major == IRP_MJ_CLOSE;
     controlled += major == IRP_MJ_DEVICE_CONTROL;
@@ -288,22 +286,14 @@ TEST(driver_refused, ends,
 
 static uint32_t notices; /* atomic */
 
-static NTAPI void notice(HANDLE process, HANDLE thread, BOOLEAN create)
+static NTAPI void notice(HANDLE, HANDLE, BOOLEAN)
 {
-    (void)process, (void)thread, (void)create;
     __atomic_fetch_add(&notices, 1, __ATOMIC_RELAXED);
 }
 
-static NTAPI void notice_too(HANDLE process, HANDLE thread, BOOLEAN create)
-{
-    (void)process, (void)thread, (void)create;
-}
+static NTAPI void notice_too(HANDLE, HANDLE, BOOLEAN) {}
 
-static NTAPI BOOLEAN ignore_nmi(PVOID context, BOOLEAN handled)
-{
-    (void)context;
-    return handled;
-}
+static NTAPI BOOLEAN ignore_nmi(PVOID, BOOLEAN handled) { return handled; }
 
 #define ROUTINE(routine) ((PVOID)(uint64_t)(routine))
 static void make_noticed(void) { CHECK_OK(PsSetCreateThreadNotifyRoutine(ROUTINE(notice))); }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The ways into ring 0: which flags of ring 3 come along. Ring 3's half: ring3/entry.c. */
-#include "kernel/base/msr.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/user.h"
 
 #define FLAG_DF (1u << 10)
-#define FLAGS_IOPL (3u << 12)
 #define FLAG_NT (1u << 14)
 
 extern void syscall_entry(void);
@@ -37,14 +33,6 @@ TEST(entry, interrupts, "DF and AC that ring 3 set are clear in an interrupt fro
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
         }
         user_finish(process, thread);
-    }
-}
-
-TEST(entry, syscalls, "SYSCALL clears TF, IF, DF, IOPL, NT and AC, on every CPU")
-{
-    const uint64_t wanted = RFLAGS_TF | RFLAGS_IF | FLAG_DF | FLAGS_IOPL | FLAG_NT | RFLAGS_AC;
-    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
-        CHECK_EQ(rdmsr(MSR_SFMASK) & wanted, wanted);
     }
 }
 

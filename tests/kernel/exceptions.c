@@ -3,7 +3,6 @@
  * ring 0 to see. The statuses are those of Windows' exception records. The code that dies:
  * tests/ring3/exceptions.h. */
 #include "kernel/nt/nt_context.h"
-#include "tests/harness/kernel.h"
 #include "tests/ring3/exceptions.h"
 #include "tests/harness/peek.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The formats that the kernel prints by. */
-#include "kernel/base/print.h"
 #include "tests/harness/kernel.h"
 
 #define IS_TEXT(wanted, ...)                                                                       \

@@ -4,23 +4,8 @@
 #include "kernel/nt/nt_context.h"
 #include "tests/harness/kernel.h"
 #include "tests/ring3/fpu.h"
-#include "tests/harness/user.h"
 
 static uint8_t area[FPU_AREA_MAX] __attribute__((aligned(64)));
-
-TEST(fpu, every_cpu,
-     "every CPU has the CR4.OSXSAVE, XCR0 and size by CPUID that were determined at boot")
-{
-    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
-        CHECK_EQ(!!(read_cr4() & CR4_OSXSAVE), fpu_facts.xcr0 != 0);
-        CHECK_EQ(cpuid(1, 0).ecx >> 27 & 1, fpu_facts.xcr0 != 0);
-        if (!fpu_facts.xcr0)
-            continue;
-        CHECK_EQ(xgetbv(0), fpu_facts.xcr0);
-        CHECK_EQ(cpuid(0x0d, 0).ebx, fpu_facts.size);
-        CHECK_EQ(fpu_facts.xcr0 & 3, 3);
-    }
-}
 
 TEST(fpu, features, "ring 3 finds by CPUID and XGETBV what the kernel saves, and nothing else")
 {

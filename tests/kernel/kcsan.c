@@ -5,7 +5,6 @@
 #include "kernel/base/lock.h"
 #include "kernel/base/panic.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define ITERATIONS 20000000u    /* at most; the first few thousand find it */
 #define ITERATIONS_NONE 200000u /* without a race */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a process's ranges of addresses lie, and what is left for the kernel. */
 #include "kernel/ke/memory.h"
-#include "kernel/ke/process.h"
-#include "kernel/mm/vm.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/user.h"
 
 #define FLAGS (PTE_PRESENT | PTE_WRITE | PTE_NX)
 #define ANYWHERE 0

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Physical pages: which of a region are RAM, and what an allocation holds. */
-#include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"
 
 #define PAGES 4u

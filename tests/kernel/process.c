@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* How processes and threads end, with kernel threads that join a process of their own; and the
  * places of a thread's APCs. */
-#include "kernel/ke/process.h"
 #include "kernel/base/upcalls.h"
 #include "kernel/ke/dispatcher.h"
-#include "kernel/mm/vm.h"
-#include "kernel/services/services.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/threads.h"
-#include "tests/harness/user.h"
 
 #define ITS_OWN ((NTSTATUS)9)
 #define OF_ALL ((NTSTATUS)5)
@@ -36,17 +30,15 @@ static void notify(struct thread *thread, bool create)
         notify_before(thread, create);
 }
 
-static void end_late(void *unused)
+static void end_late(void *)
 {
-    (void)unused;
     join();
     __atomic_store_n(&late, thread_current(), __ATOMIC_RELEASE);
     thread_exit(ITS_OWN);
 }
 
-static void end_all(void *unused)
+static void end_all(void *)
 {
-    (void)unused;
     join();
     process_end(OF_ALL);
 }
@@ -93,9 +85,8 @@ TEST(process, exit_status,
     object_release(&process->object);
 }
 
-static void end_others(void *unused)
+static void end_others(void *)
 {
-    (void)unused;
     join();
     process_end_others(OF_ALL);
     __atomic_store_n(&found, STATUS_SUCCESS, __ATOMIC_RELEASE);
@@ -118,10 +109,9 @@ TEST(process, others_end, "who ends a process's other threads goes on when they 
     object_release(&process->object);
 }
 
-static void wait_though_asked(void *unused)
+static void wait_though_asked(void *)
 {
     LARGE_INTEGER time = { .QuadPart = -100000 }; /* 10 ms */
-    (void)unused;
     thread_terminate(thread_current(), STATUS_SUCCESS);
     found = KeWaitForSingleObject(&gate, UserRequest, UserMode, FALSE, &time);
 }

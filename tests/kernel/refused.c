@@ -2,15 +2,11 @@
 /* The kernel's services that allocate, and refuse.h's table of them: objects, threads, processes,
  * memory. */
 #include "kernel/ke/memory.h"
-#include "kernel/ke/process.h"
 #include "kernel/ke/object_name.h"
 #include "kernel/ke/suspend.h"
 #include "kernel/ke/synchronization.h"
-#include "kernel/services/services.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/refuse.h"
-#include "tests/harness/user.h"
-#include "tests/ring3/ring3.h"
 
 #define SOME_CODE 0x1000 /* a thread that begins there ends by a fault */
 #define NAME(text)                                                                                 \
@@ -142,11 +138,7 @@ static struct thread *thread;
 static struct process *process;
 static uint32_t runs; /* atomic */
 
-static void note_start(void *unused)
-{
-    (void)unused;
-    __atomic_fetch_add(&runs, 1, __ATOMIC_RELAXED);
-}
+static void note_start(void *) { __atomic_fetch_add(&runs, 1, __ATOMIC_RELAXED); }
 
 static void forget_runs(void) { __atomic_store_n(&runs, 0, __ATOMIC_RELAXED); }
 

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, locks, IPIs and time, from ring 0. */
-#include "hal/machine/apic.h"
 #include "kernel/base/upcalls.h"
 #include "kernel/base/lock.h"
-#include "kernel/base/print.h"
-#include "kernel/base/vectors.h"
-#include "kernel/trap.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
-#include "tests/harness/vpmu.h"
 
 #define THREADS 8
 #define ITERATIONS 2000
@@ -16,9 +10,8 @@
 static struct lock shared_lock = LOCK("test", DISPATCH_LEVEL);
 static uint64_t shared; /* L: shared_lock */
 
-static void add_under_lock(void *unused)
+static void add_under_lock(void *)
 {
-    (void)unused;
     for (unsigned i = 0; i < ITERATIONS; i++) {
         KIRQL irql = lock_acquire(&shared_lock);
         CHECK(irql == PASSIVE_LEVEL && irql_current() == DISPATCH_LEVEL);
@@ -68,9 +61,8 @@ TEST(irql, is_cr8, "raising and lowering moves CR8, and a raised IRQL holds back
 
 static bool one_is_done; /* atomic: the other has nobody to be pre-empted by any more */
 
-static void spin_until_preempted(void *unused)
+static void spin_until_preempted(void *)
 {
-    (void)unused;
     uint64_t *counter = &shared;
     unsigned seen = 0;
     for (uint64_t last = 0; seen < 3 && !__atomic_load_n(&one_is_done, __ATOMIC_ACQUIRE);) {

@@ -3,18 +3,9 @@
  * answer (tests/ring3/fuzz.h): four processes at once, while kernel and processes are sampled and
  * traced. Meanwhile, one after the other, innocent threads count the instructions of known regions,
  * exactly. The word fuzz=N chooses another course: make fuzz. */
-#include "hal/source.h"
-#include "kernel/counting/switch_counters.h"
-#include "kernel/services/services.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/exactness.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/profile.h"
-#include "tests/harness/threads.h"
-#include "tests/ring3/ring3.h"
-#include "tests/harness/user.h"
-#include "tests/harness/vpmu.h"
 
 #define CALLERS 4
 #define CALLS 2600u

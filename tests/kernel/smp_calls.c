@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that run on other CPUs by IPI. */
-#include "hal/machine/smp.h"
-#include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define TEAM 8
 
@@ -40,9 +37,8 @@ TEST(smp, call_one, "smp_call of one CPU runs there and nowhere else")
     }
 }
 
-static void call_often(void *unused)
+static void call_often(void *)
 {
-    (void)unused;
     for (unsigned i = 0; i < 20; i++)
         call_all_cpus();
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Changes of page tables, as other processors see them. */
-#include "kernel/mm/vm.h"
-#include "kernel/trap.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 #define SOMEWHERE 0x600000000000ul
 
@@ -16,9 +13,8 @@ static struct {
 
 static uint64_t running; /* atomic: how many run with mapped.pml4 */
 
-static void run_with(void *unused)
+static void run_with(void *)
 {
-    (void)unused;
     KIRQL old = irql_raise(DISPATCH_LEVEL);
     vm_switch(mapped.pml4);
     __atomic_fetch_add(&running, 1, __ATOMIC_RELEASE);
@@ -79,10 +75,9 @@ static uint64_t announced, stale,
     looks; /* atomic: whose page is mapped, at least; what was wrong */
 
 /* Comes and goes: a change meets it with the table, without it, and on the way. */
-static void read_changes(void *unused)
+static void read_changes(void *)
 {
     const volatile uint64_t *page = (const volatile uint64_t *)SOMEWHERE;
-    (void)unused;
     while (!__atomic_load_n(&mapped.changed, __ATOMIC_ACQUIRE)) {
         KIRQL old = irql_raise(DISPATCH_LEVEL);
         vm_switch(mapped.pml4);

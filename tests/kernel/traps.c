@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Exceptions, NMI, page protection and copies, from ring 0. Ring 3's exceptions are in
  * exceptions.c. */
-#include "hal/machine/apic.h"
-#include "kernel/base/boot_info.h"
-#include "kernel/base/msr.h"
 #include "kernel/base/panic.h"
-#include "kernel/base/string.h"
 #include "kernel/ke/copy.h"
-#include "kernel/mm/vm.h"
 #include "kernel/ring3_run.h"
-#include "kernel/trap.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/threads.h"
 
 extern char text_start[], text_end[], rodata_end[], image_end[];
 

@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What comes at each instruction of a window: an NMI, an interrupt that switches threads. */
-#include "hal/interrupt.h"
 #include "kernel/base/upcalls.h"
-#include "hal/owners.h"
-#include "kernel/base/boot_info.h"
-#include "kernel/base/vectors.h"
 #include "kernel/ke/synchronization.h"
-#include "kernel/counting/thread_profiling.h"
-#include "kernel/services/services.h"
-#include "kernel/trap.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/step.h"
-#include "tests/harness/threads.h"
-#include "tests/harness/user.h"
-#include "tests/harness/vpmu.h"
 
 #define PERIOD 20000u /* more than the handler has, stepped and under KASAN */
 #define PERIOD_RING3 1000u
@@ -68,9 +56,8 @@ static uint64_t start_of(unsigned period)
 
 static uint32_t calls(void) { return __atomic_load_n(&pmi.calls, __ATOMIC_RELAXED); }
 
-static void take_overflow(ULONGLONG bits, HANDLE handle)
+static void take_overflow(ULONGLONG bits, HANDLE)
 {
-    (void)handle;
     pmi.wrong_level |= irql_current() != PROFILE_LEVEL || bits != PMU_BIT(pmi.ctr);
     pmu_write(pmi.ctr, start_of(calls() ? NEVER : pmi.period));
     __atomic_fetch_add(&pmi.calls, 1, __ATOMIC_RELAXED);
@@ -97,18 +84,16 @@ static void end_overflows(void)
 }
 
 /* Two overflows: after the NMI the counter goes on, and its interrupt comes again. */
-static void overflow_twice(void *unused)
+static void overflow_twice(void *)
 {
-    (void)unused;
     begin_overflows(PMU_KERNEL, PERIOD);
     for (unsigned i = 0; i < 8 * PERIOD && calls() < 2; i++)
         asm volatile("");
     end_overflows();
 }
 
-static void overflow_ring3_twice(void *unused)
+static void overflow_ring3_twice(void *)
 {
-    (void)unused;
     begin_overflows(PMU_USER, PERIOD_RING3);
     for (unsigned i = 0; i < 20 && calls() < 2; i++)
         nap();
@@ -177,10 +162,9 @@ TEST(windows, pmi_ring3,
 
 static uint64_t other_rounds;
 
-static void yield_once(void *unused)
+static void yield_once(void *)
 {
     uint64_t before = other_rounds;
-    (void)unused;
     for (unsigned i = 0; i < 1000 && __atomic_load_n(&other_rounds, __ATOMIC_RELAXED) == before;
          i++)
         sched_switch(WrYieldExecution);
@@ -242,9 +226,8 @@ static void look_at(const uint8_t *i)
     looked.early += reads && !looked.fenced;
 }
 
-static void enable_and_disable(void *unused)
+static void enable_and_disable(void *)
 {
-    (void)unused;
     CHECK_OK(user_profile(true, 0));
     CHECK_OK(user_profile(false, 0));
 }

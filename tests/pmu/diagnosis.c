@@ -2,9 +2,7 @@
 /* The self-test is tested: a PMU in software, broken in one way after the other, and the verdict
  * that must come. Runs on every machine, with a PMU and without. */
 #include "tests/harness/kernel.h"
-#include "tests/harness/measured.h"
 #include "tests/pmu/fake_pmu.h"
-#include "tests/harness/rules.h"
 
 #define BUDGET_NS 10000000u
 #define ACCESSES 4000u /* at most, in a self-test */

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* CPUs of several kinds: each has its own facts, and what is done on several of them is done by
  * each one's own table. What this machine cannot show is asked of invented kinds. */
-#include "hal/source.h"
-#include "kernel/counting/thread_profiling.h"
-#include "kernel/profiling/counter_config.h"
-#include "tests/harness/counter_list.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/etw.h"
-#include "tests/harness/kernel.h"
 #include "tests/pmu/fake_pmu.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/profile.h"
-#include "tests/harness/kinds.h"
 
 #define FACTS offsetof(struct pmu_kind, counters)
 

@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: last-branch records. A program whose branches have names (lbr_program.asm) runs with
  * the list on, and the whole list is compared with the assembler's table, newest first. */
-#include "hal/machine/apic.h"
-#include "kernel/base/msr.h"
-#include "kernel/ke/process.h"
-#include "kernel/ke/thread.h"
-#include "kernel/trap.h"
-#include "tests/harness/user.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/lbr_list.h"
-#include "tests/harness/vpmu.h"
 
 #define ALL_CLASSES (((1u << PMU_HIDE_COUNT) - 1) & ~(1u << PMU_HIDE_KERNEL | 1u << PMU_HIDE_USER))
 #define STEPS_BRANCHES 2u

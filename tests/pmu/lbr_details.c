@@ -3,7 +3,6 @@
  * and fields of an entry, code of 32 bits, what CPUID says of lists. */
 #include "hal/branch_owner.h"
 #include "tests/harness/lbr_list.h"
-#include "tests/harness/vpmu.h"
 
 #define EXCEPTION 0x1ddu /* of AMD's pairs, and MSR_LER: the branch before the last event */
 #define ARCH_DEPTH 0x14cfu

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Last-branch records while something else happens: an NMI at each instruction, other CPUs that
  * record too, a list that is read while it is on, branches that nobody may see. */
-#include "hal/machine/apic.h"
 #include "hal/branch_owner.h"
-#include "kernel/base/boot_info.h"
-#include "kernel/base/vectors.h"
 #include "tests/harness/lbr_list.h"
 
 #define STEPS_MOST 400u /* instructions from the start of a counter to the end of the program */
@@ -131,10 +128,9 @@ static void wait_for_all(unsigned turn)
 static bool is_odd(void) { return cpu_number() & 1; }
 
 /* Between two meetings of all CPUs each runs its program; then each looks. */
-static void record_own(void *unused)
+static void record_own(void *)
 {
     const struct pmu_branches *b = branches_here();
-    (void)unused;
     struct pmu_gate gate = pmu_branches_gate(b, ALL_BUT_CALLS);
     for (unsigned round = 0; round < ROUNDS; round++) {
         pmu_branches_clear(b);

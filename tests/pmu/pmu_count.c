@@ -2,8 +2,6 @@
 /* Conformance: every counter counts every event that its processor has. Instructions, branches,
  * loads and stores have exact numbers; the others a range with its reason. */
 #include "tests/harness/lab.h"
-#include "tests/harness/rules.h"
-#include "tests/harness/vpmu.h"
 
 #define ITERATIONS 300u
 #define ITERATIONS_DECODED 20u /* where the virtual PMU decodes each instruction; all with `long` */

@@ -28,43 +28,38 @@ static unsigned members_below(unsigned cpu)
 /* Every other one counts another ring. */
 static bool is_even(unsigned cpu) { return members_below(cpu) % 2 == 0; }
 
-static void write_own(void *unused)
+static void write_own(void *)
 {
-    (void)unused;
     unsigned cpu = cpu_number();
     uint64_t select =
         pmu_select(pmu_here(), PMU_INSTRUCTIONS, is_even(cpu) ? PMU_USER : PMU_KERNEL);
     pmu_program(the_ctr, select, 1000 + cpu);
 }
 
-static void look_at_counter(void *unused)
+static void look_at_counter(void *)
 {
-    (void)unused;
     unsigned cpu = cpu_number();
     seen[cpu].select = rdmsr(pmu_select_msr(pmu_here(), the_ctr));
     seen[cpu].value = rdmsr(pmu_counter_msr(pmu_here(), the_ctr));
     seen[cpu].status = pmu_here()->msr.global_status ? rdmsr(pmu_here()->msr.global_status) : 0;
 }
 
-static void clear_counter(void *unused)
+static void clear_counter(void *)
 {
-    (void)unused;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     pmu_clear(PMU_BIT(the_ctr));
     pmu_take_overflow();
     irql_lower(old);
 }
 
-static void count_overflow(ULONGLONG OverflowBits, HANDLE OwningHandle)
+static void count_overflow(ULONGLONG OverflowBits, HANDLE)
 {
-    (void)OwningHandle;
     if (OverflowBits == PMU_BIT(the_ctr))
         __atomic_fetch_add(&overflows[cpu_number()], 1, __ATOMIC_RELAXED);
 }
 
-static void count_interrupt(PKTRAP_FRAME frame)
+static void count_interrupt(PKTRAP_FRAME)
 {
-    (void)frame;
     __atomic_fetch_add(&interrupts[cpu_number()], 1, __ATOMIC_RELAXED);
 }
 

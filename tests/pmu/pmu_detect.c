@@ -2,9 +2,6 @@
 /* Conformance: what CPUID promises agrees with itself and with the registers that there are; what
  * it does not promise faults. */
 #include "tests/harness/lab.h"
-#include "tests/harness/measured.h"
-#include "tests/harness/rules.h"
-#include "tests/harness/vpmu.h"
 
 #define LEAF_PMU 0x0au
 #define LEAF_EXTENDED 0x23u

@@ -2,10 +2,8 @@
 /* Exactness: the single-step trap as an oracle that shares nothing with the counters, faults and
  * string instructions in ring 0, an overflow in ring 3. What traps add to ring 3 is measured.traps'
  * and exact's. */
-#include "hal/owners.h"
 #include "tests/harness/lab.h"
 #include "tests/ring3/pmu_exact.h"
-#include "tests/harness/user.h"
 
 #define IN_LOOP 1000000ul /* instructions; before them a process's begin takes some 400,000 */
 #define OVERFLOWS_AFTER 900000ul /* in the loop, where an interrupt that is late meets no service */

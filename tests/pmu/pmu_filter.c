@@ -2,7 +2,6 @@
 /* Conformance: what a select lets through: privilege, threshold, inversion, edges; and writes to a
  * running counter. */
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 #define ITERATIONS 200u
 #define ENDS 4u /* cycles */

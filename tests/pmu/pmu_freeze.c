@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: freeze on PMI (DEBUGCTL[12]), in the form of versions 2 and 3, which clears global
  * control, and in that of 4 and later, which sets CTR_FRZ; and counters across HLT. */
-#include "hal/machine/apic.h"
-#include "kernel/trap.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/measured.h"
 
 #define DEBUGCTL 0x1d9u
 #define FREEZE (1u << 12)

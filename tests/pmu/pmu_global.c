@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: global control and status, and the enable bits that a counter needs. */
 #include "tests/harness/lab.h"
-#include "tests/harness/measured.h"
-#include "tests/harness/rules.h"
 
 #define STATUS_SET (lab_is_intel() ? 0x391u : 0xc0000303u)
 #define INUSE 0x392u

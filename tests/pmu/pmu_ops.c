@@ -2,10 +2,7 @@
 /* Conformance, an instruction of each class at a time: it counts once, and as a branch only where
  * it is one. A hypervisor has a way of its own for each that it executes itself, in which it may
  * forget to count, or what an overflow brings. */
-#include "hal/machine/apic.h"
-#include "kernel/base/vectors.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/measured.h"
 
 #define FAR_MOST 100u
 #define WAIT_PAUSES 10000u

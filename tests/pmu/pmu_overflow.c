@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: counters that wrap: value, status bit, and that nothing interrupts unless it was
  * asked for. */
-#include "hal/machine/apic.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/measured.h"
 
 #define ITERATIONS 100u
 #define LATE_READS 1000u

@@ -2,13 +2,7 @@
 /* Conformance: the interrupt of an overflow: as a vector and as an NMI, masked, delayed, nested,
  * and where it hits. The code between the two WRMSRs is a sled of one-byte instructions, so that
  * the RIP found is a count. */
-#include "hal/machine/apic.h"
-#include "kernel/base/boot_info.h"
-#include "kernel/trap.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/measured.h"
-#include "tests/harness/rules.h"
-#include "tests/harness/vpmu.h"
 
 #define SAFE "safe: no NMI"
 #define WAIT_PAUSES 5000u

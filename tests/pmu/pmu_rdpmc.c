@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: RDPMC: every form of the index, in ring 0, and in ring 3 with CR4.PCE set and clear.
  */
-#include "kernel/counting/switch_counters.h"
-#include "kernel/counting/thread_profiling.h"
-#include "kernel/profiling/counter_config.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 #include "tests/ring3/pmu_rdpmc.h"
-#include "tests/harness/rules.h"
-#include "tests/harness/user.h"
-#include "tests/harness/vpmu.h"
 
 #define PERF_CAPABILITIES 0x345u
 #define FAST 0x80000000u
@@ -115,7 +108,6 @@ LAB_TEST(pmu_rdpmc, bad_indices, "no other index reads anything: #GP [VP-43 VP-4
     bool metrics;
     has_metrics(&metrics);
     unsigned n = bad_indices(pmu_here(), metrics, bad);
-    (void)unused;
     CHECK(n > 30 && n <= BAD_MAX);
     for (unsigned i = 0; i < n; i++) {
         uint64_t value;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: what the registers of a counter take, refuse and give back. */
 #include "tests/harness/lab.h"
-#include "tests/harness/measured.h"
-#include "tests/harness/rules.h"
-#include "tests/harness/vpmu.h"
 
 #define NO_EVENT 0xf000000c0u
 #define ODD_ONES 0x5555555555555555u

@@ -2,13 +2,9 @@
 /* The point of it all: the instructions of a ring-3 region, as ReadThreadProfilingData gives them,
  * equal the number that the region executes, whatever interrupts, other threads and other CPUs do
  * meanwhile. Only ring 3 is counted, so the kernel's own instructions are not in it. */
-#include "tests/harness/counting.h"
 #include "tests/harness/exactness.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 #include "tests/ring3/exact.h"
-#include "tests/harness/user.h"
-#include "tests/harness/vpmu.h"
 
 #define SPINNERS 2
 #define THREADS_MAX 8

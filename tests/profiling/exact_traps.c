@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Exactness where ring 3 is left by other traps than ticks: page faults, and NMIs. */
-#include "kernel/base/boot_info.h"
-#include "hal/machine/apic.h"
-#include "kernel/trap.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/exactness.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/user.h"
-#include "tests/harness/vpmu.h"
 
 #define STACK_RESERVE 0x200000u
 

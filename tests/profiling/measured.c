@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What was measured at boot is what the virtual PMU was set to do; on other machines, that it can
  * be. */
-#include "kernel/base/boot_info.h"
-#include "tests/harness/kernel.h"
-#include "tests/harness/kinds.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/measured.h"
-#include "tests/harness/vpmu.h"
 
 #define LITTLE 100000 /* instructions: what other quirks add to the lag */
 
@@ -103,13 +98,12 @@ TEST(measured, cycles, "cycles per instruction and per bus cycle are measured co
 }
 
 /* What several quirks change together is left to a machine with one of them. */
-static void check_for_tests(unsigned unused)
+static void check_for_tests(unsigned)
 {
     const struct test_measured *m = measured_here();
     uint64_t lag = vpmu_quirk("freeze-lag"), p = vpmu_quirk("throttle"),
              slow = vpmu_quirk("exitcost"), masks = vpmu_quirk("lvtmask");
     bool disturbed = p || vpmu_quirk("smi") || vpmu_quirk("nmi") || vpmu_quirk("contend");
-    (void)unused;
     if (!m->known)
         SKIP("no counter of instructions");
     if (!disturbed && pmu_here()->exact)

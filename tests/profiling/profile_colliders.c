@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pairs of calls on one profile object: the second comes at each instruction of the first. */
-#include "kernel/services/services.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/profile.h"
-#include "tests/harness/step.h"
 
 #define BASE 0xffffa00000001000 /* kernel space where nothing is */
 

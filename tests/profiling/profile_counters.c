@@ -2,11 +2,8 @@
 /* The counters of profile objects: shared, refused, freed; added sources; many CPUs.
  *
  * Source: PO-44 to PO-46, PO-71 and PO-72 of tests/contract.md. */
-#include "kernel/services/services.h"
-#include "tests/harness/counter_list.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/printed.h"
-#include "tests/harness/profile.h"
 
 #define PERIOD 5000u
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */

@@ -5,14 +5,7 @@
  *
  * Source: PO-50 to PO-60 of tests/contract.md. */
 #include "kernel/ke/object.h"
-#include "kernel/ke/process.h"
-#include "kernel/mm/vm.h"
-#include "kernel/services/services.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/profile.h"
-#include "tests/harness/threads.h"
-#include "tests/ring3/ring3.h"
-#include "tests/harness/user.h"
 
 #define BASE 0xffffa00000001000 /* kernel space where nothing is */
 #define BUCKETS 16
@@ -114,11 +107,7 @@ TEST(profile_interrupt, saturates, "a bucket at its highest value keeps it [PO-6
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
 }
 
-static void sample_here(void *unused)
-{
-    (void)unused;
-    sample_at(BASE + 16, ProfileTime);
-}
+static void sample_here(void *) { sample_at(BASE + 16, ProfileTime); }
 
 TEST(profile_interrupt, inside_handler,
      "a sample belongs to the interrupted address of its trap frame, also inside another "

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Profile objects of a driver in ring 0: processors, rights, and that no sample is lost when two
  * processors count in one bucket. */
-#include "hal/source.h"
-#include "kernel/mm/vm.h"
-#include "kernel/services/services.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/profile.h"
 
 #define BASE 0xffffa00000001000 /* kernel space where nothing is */
 #define USER_BASE 0x400000u

@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Profile objects and thread profiling: refuse.h's table of what they claim. What was started
  * before counts and samples afterwards, too. */
-#include "hal/source.h"
-#include "kernel/counting/thread_profiling.h"
-#include "kernel/profiling/counter_config.h"
-#include "kernel/profiling/profiling_enable.h"
-#include "kernel/services/services.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/kinds.h"
-#include "tests/harness/profile.h"
 #include "tests/harness/refuse.h"
-#include "tests/harness/step.h"
-#include "tests/harness/user.h"
 
 #define ITERATIONS 16384u /* of 10 instructions */
 #define INTERVAL 16384u   /* longer than a line is printed, with interrupts off */
@@ -165,9 +155,8 @@ static void sample_now(void)
         phys_free(page, 1);
 }
 
-static void start_and_stop(void *unused)
+static void start_and_stop(void *)
 {
-    (void)unused;
     profile_start(second);
     profile_stop(second);
 }

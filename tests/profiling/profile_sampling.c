@@ -3,11 +3,7 @@
  * and their cost.
  *
  * Source: KP-28 and PO-61 of tests/contract.md. */
-#include "hal/machine/apic.h"
-#include "kernel/services/services.h"
-#include "tests/harness/cost.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/profile.h"
 
 #define PERIOD 10000u
 #define SAMPLES 1000u

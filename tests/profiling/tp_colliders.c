@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What comes at each instruction of a call that begins or ends a thread's profiling: a call of
  * another thread. */
-#include "kernel/counting/thread_profiling.h"
-#include "kernel/profiling/counter_config.h"
-#include "kernel/profiling/profiling_enable.h"
-#include "tests/harness/counter_list.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"
-#include "tests/harness/step.h"
-#include "tests/harness/user.h"
 
 static unsigned ctr;
 static HANDLE handle;
@@ -67,9 +60,8 @@ static const struct collision with_uneven[] = {
               LOSES(0, UNEVEN)),
 };
 
-static void program_here(void *unused)
+static void program_here(void *)
 {
-    (void)unused;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_USER), 0);
     irql_lower(old);

@@ -2,21 +2,13 @@
 /* The cost of thread profiling, in instructions and in accesses to the PMU, which the virtual
  * PMU counts. Two profiled threads sleep; the test, at IPI_LEVEL, calls for them repeatedly
  * what a switch calls. */
-#include "kernel/counting/switch_counters.h"
-#include "kernel/ke/process.h"
-#include "kernel/counting/thread_profiling.h"
-#include "tests/harness/cost.h"
-#include "tests/harness/counting.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
 extern void user_cost_read(uint64_t mask_and_leaf);
 typedef void switch_function(struct thread_profiling *out, struct thread_profiling *in,
                              unsigned cpu, KWAIT_REASON reason);
-static void no_switch(struct thread_profiling *out, struct thread_profiling *in, unsigned cpu,
-                      KWAIT_REASON reason)
+static void no_switch(struct thread_profiling *, struct thread_profiling *, unsigned, KWAIT_REASON)
 {
-    (void)out, (void)in, (void)cpu, (void)reason;
 }
 
 /* What a switch calls, and the same call of nothing. */

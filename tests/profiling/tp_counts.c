@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts of profiled threads: the order of elements, to which thread counts belong, and that
  * none is lost. Exact numbers are in exact.c. */
-#include "kernel/counting/thread_profiling.h"
-#include "tests/harness/counting.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
 #define FILL 0xa5
@@ -130,10 +127,9 @@ TEST(tp_block, counted,
 
 static uint64_t burned; /* ticks in the last burn, by that CPU's own clock */
 
-static void burn(void *unused)
+static void burn(void *)
 {
     uint64_t start = rdtsc(), end = clock_ns() + BURN_NS;
-    (void)unused;
     while (clock_ns() < end)
         pause();
     burned = rdtsc() - start;

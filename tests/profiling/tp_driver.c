@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The counter driver for ring 3, with several processes: one at a time configures, and its
  * configuration ends with it. */
-#include "kernel/profiling/counter_config.h"
-#include "tests/harness/counting.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
 /* A process that has configured a counter. */

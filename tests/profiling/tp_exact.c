@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Exactness in sum: the counts of threads add up to those of the CPUs, during interrupts and
  * switches. */
-#include "kernel/counting/switch_counters.h"
-#include "kernel/counting/thread_profiling.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/exactness.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
 #define THREADS 6

@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The policy counters=isolate: the value of a profiled thread's RDPMC, and the cost of a switch. */
-#include "kernel/counting/switch_counters.h"
-#include "kernel/profiling/profiling_enable.h"
-#include "kernel/ke/process.h"
-#include "kernel/counting/thread_profiling.h"
-#include "tests/harness/counting.h"
-#include "tests/harness/kernel.h"
-#include "tests/harness/kinds.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/step.h"
-#include "tests/harness/vpmu.h"
 
 extern void user_seek(uint64_t counters), user_noise(uint64_t mask);
 

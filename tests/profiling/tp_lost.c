@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters that were reset behind everybody's back, as when a guest is restored without them: a
  * reading says so, and gives no number that is wrong. */
-#include "kernel/counting/thread_profiling.h"
-#include "kernel/profiling/profiling_enable.h"
-#include "tests/harness/counting.h"
 #include "tests/harness/peek.h"
 #include "tests/harness/printed.h"
 

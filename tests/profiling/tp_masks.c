@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Switches between threads that count different elements. */
-#include "kernel/counting/switch_counters.h"
-#include "kernel/counting/thread_profiling.h"
-#include "tests/harness/counting.h"
-#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/user.h"
 
 #define ELEMENTS 3u
 #define TICKS 30u

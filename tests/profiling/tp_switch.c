@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The PMU accesses of a context switch, counted by the virtual PMU. */
-#include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/threads.h"
-#include "tests/harness/vpmu.h"
 
 #define SWITCHES 200
 #define STEPPED 10
 
 extern char switch_stacks[], switch_profiling_end[]; /* switch.asm */
 
-static void yield_thread_often(void *unused)
+static void yield_thread_often(void *)
 {
-    (void)unused;
     for (unsigned i = 0; i < SWITCHES; i++)
         sched_switch(WrYieldExecution);
 }
@@ -54,11 +50,7 @@ TEST(tp_switch, unprofiled_is_free,
     counting_stop();
 }
 
-static void switch_stepped(uint64_t unused)
-{
-    (void)unused;
-    sched_switch(WrYieldExecution);
-}
+static void switch_stepped(uint64_t) { sched_switch(WrYieldExecution); }
 
 TEST(tp_switch, unprofiled_instructions,
      "a switch between unprofiled threads executes 1 to 4 instructions for profiling, by single "

@@ -4,14 +4,7 @@
  * tp_counts.c.
  *
  * Sources: Microsoft's pages; what they leave open is as in the TP lines of tests/contract.md. */
-#include "kernel/counting/thread_profiling.h"
-#include "kernel/profiling/counter_config.h"
-#include "tests/harness/counting.h"
-#include "tests/harness/kernel.h"
-#include "tests/harness/kinds.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/profile.h"
-#include "tests/harness/threads.h"
 
 static void end_runner(struct runner *r) { end_by_force(r->process, r->thread); }
 

@@ -9,6 +9,6 @@ uint64_t user_calls_made;
 unsigned user_begin(const struct user_call *call)
 {
     ((void (*)(uint64_t))call->function)(call->argument);
-    ZwTerminateThread(NtCurrentThread(), STATUS_SUCCESS);
+    NtTerminateThread(NtCurrentThread(), STATUS_SUCCESS);
     __builtin_unreachable();
 }

@@ -36,22 +36,21 @@ static NTSTATUS new_timer(HANDLE *made)
 
 static NTSTATUS duplicate(HANDLE *made)
 {
-    return ZwDuplicateObject(NtCurrentProcess(), NtCurrentThread(), NtCurrentProcess(), made,
+    return NtDuplicateObject(NtCurrentProcess(), NtCurrentThread(), NtCurrentProcess(), made,
                              THREAD_ALL_ACCESS, 0, 0);
 }
 
-static void close_new(HANDLE made) { CHECK_OK(ZwClose(made)); }
+static void close_new(HANDLE made) { CHECK_OK(NtClose(made)); }
 
 static DWORD WINAPI note_begin(LPVOID unused)
 {
-    (void)unused;
     __atomic_fetch_add(&runs, 1, __ATOMIC_RELAXED);
     return 0;
 }
 
 static NTSTATUS thread(HANDLE *made)
 {
-    return ZwCreateThreadEx(made, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
+    return NtCreateThreadEx(made, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
                             (PVOID)(uint64_t)note_begin, NULL, 0, 0, 0, 0, NULL);
 }
 
@@ -66,7 +65,7 @@ static NTSTATUS memory(HANDLE *made)
 {
     SIZE_T size = 4 * RING3_PAGE;
     PVOID base = (PVOID)0x400000000000;
-    NTSTATUS status = ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
+    NTSTATUS status = NtAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
                                               MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
     if (NT_SUCCESS(status))
         *made = base;
@@ -82,7 +81,7 @@ static NTSTATUS own_page(HANDLE *made)
     SIZE_T size = RING3_PAGE;
     ULONG old;
     NTSTATUS status =
-        ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, PAGE_EXECUTE_READWRITE, &old);
+        NtProtectVirtualMemory(NtCurrentProcess(), &base, &size, PAGE_EXECUTE_READWRITE, &old);
     if (NT_SUCCESS(status))
         *made = base;
     return status;
@@ -147,7 +146,6 @@ static NTSTATUS send_it(void)
 
 static void use_session(HANDLE made)
 {
-    (void)made;
     if (!NT_SUCCESS(connect_it()))
         CHECK_OK(connect_it());
     if (!NT_SUCCESS(send_it()))

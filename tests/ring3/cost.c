@@ -15,7 +15,7 @@ static HANDLE profile;
 static uint32_t selector;
 
 static void empty_function(void) { asm volatile(""); }
-static void call_kernel(void) { ZwGetCurrentProcessorNumber(); }
+static void call_kernel(void) { NtGetCurrentProcessorNumber(); }
 
 static PERFORMANCE_DATA data = { .Size = sizeof data, .Version = PERFORMANCE_DATA_VERSION };
 

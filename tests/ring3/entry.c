@@ -13,7 +13,6 @@ uint64_t user_spinning; /* atomic */
 
 void user_spin_with_flags(uint64_t unused)
 {
-    (void)unused;
     asm volatile("pushfq\norl $0x40400,(%%rsp)\npopfq\nmovq $1,%0\n1: pause\njmp 1b"
                  : "=m"(user_spinning));
 }

@@ -38,7 +38,7 @@ TEST_USER(etw_hooks, system_calls,
     CHECK_STATUS(session_mask(&s, PERF_SYSCALL, 0), STATUS_SUCCESS);
     for (unsigned i = 0; i < CALLS; i++) {
         CHECK_STATUS(no_such_service(), STATUS_INVALID_SYSTEM_SERVICE);
-        CHECK_STATUS(ZwClose(none), STATUS_INVALID_HANDLE);
+        CHECK_STATUS(NtClose(none), STATUS_INVALID_HANDLE);
     }
     struct records all = finish_hooks(&s);
     for (struct record r; (r = next_record(&all)).header;) {
@@ -63,11 +63,7 @@ TEST_USER(etw_hooks, system_calls,
     CHECK_EQ(closed, CALLS);
 }
 
-static DWORD thread_of_nothing(PVOID unused)
-{
-    (void)unused;
-    return GetCurrentThreadId();
-}
+static DWORD thread_of_nothing(PVOID unused) { return GetCurrentThreadId(); }
 
 TEST_USER(etw_hooks, threads,
           "creation, readiness, first switch and end of a thread are recorded in this order")

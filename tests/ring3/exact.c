@@ -284,7 +284,6 @@ void user_exact_switched(uint64_t wanted)
  * may step each that it counts. */
 void user_exact_load(uint64_t unused)
 {
-    (void)unused;
     __atomic_store_n(&user_exact_ready[0], 1, __ATOMIC_RELEASE);
     Sleep(INFINITE);
 }
@@ -340,7 +339,6 @@ void user_exact_faults(uint64_t how)
 /* Company for the measured thread: computes in ring 3 until its creator terminates it. */
 void user_exact_spin(uint64_t unused)
 {
-    (void)unused;
     for (;;)
         work_1000();
 }

@@ -153,13 +153,12 @@ static LONG skip_ud2(PEXCEPTION_POINTERS e)
 void user_fpu_entries(uint64_t unused)
 {
     uint64_t values[YMM_WORDS], found[YMM_WORDS];
-    (void)unused;
     PVOID h = AddVectoredExceptionHandler(1, skip_ud2);
     for (unsigned i = 0; i < 30; i++) {
         fill_values(values, YMM_WORDS, i);
         avx_load(values);
         if (i % 3 == 0)
-            ZwClose(NULL);
+            NtClose(NULL);
         else if (i % 3 == 1)
             asm volatile("ud2");
         else

@@ -265,7 +265,7 @@ static void sweep(void)
 {
     for (uint64_t h = 4; h <= 4 * SWEPT; h += 4) {
         struct fuzz_slot *slot = slot_of((HANDLE)h);
-        if (!CHECK_STATUS(ZwClose((HANDLE)h), slot ? STATUS_SUCCESS : STATUS_INVALID_HANDLE))
+        if (!CHECK_STATUS(NtClose((HANDLE)h), slot ? STATUS_SUCCESS : STATUS_INVALID_HANDLE))
             return;
         if (slot)
             fuzz_taken(slot);
@@ -330,5 +330,5 @@ void user_fuzz(uint64_t what)
     else
         sweep();
     fuzz_end_session();
-    ZwTerminateProcess(NtCurrentProcess(), STATUS_SUCCESS); /* with its suspended threads */
+    NtTerminateProcess(NtCurrentProcess(), STATUS_SUCCESS); /* with its suspended threads */
 }

@@ -37,7 +37,7 @@ static void close_object(void)
     struct fuzz_slot *slot = fuzz_handle(FUZZ_NONE, 0, &h);
     if (is_pseudo(h))
         fuzz_refuse(STATUS_INVALID_HANDLE);
-    if (FUZZ_ANSWER(ZwClose(h)))
+    if (FUZZ_ANSWER(NtClose(h)))
         fuzz_taken(slot);
 }
 
@@ -52,7 +52,7 @@ static void duplicate(void)
     struct fuzz_slot *slot =
         fuzz_handle(FUZZ_NONE, options & DUPLICATE_SAME_ACCESS ? 0 : access, &h);
     HANDLE *to = fuzz_out(sizeof *to);
-    if (!FUZZ_ANSWER(ZwDuplicateObject(me, h, me, to, access, (ULONG)fuzz_random(), options)))
+    if (!FUZZ_ANSWER(NtDuplicateObject(me, h, me, to, access, (ULONG)fuzz_random(), options)))
         return;
     fuzz_given(*to, slot->thing, options & DUPLICATE_SAME_ACCESS ? slot->access : access);
     if (options & DUPLICATE_CLOSE_SOURCE && !is_pseudo(h))
@@ -240,7 +240,7 @@ static void set_profiling(void)
     }
     const void *from = fuzz_in(&info, sizeof info);
     if (!FUZZ_ANSWER(
-            ZwSetInformationThread(h, ThreadCounterProfiling, (PVOID)(uint64_t)from, length)))
+            NtSetInformationThread(h, ThreadCounterProfiling, (PVOID)(uint64_t)from, length)))
         return;
     enabled = info.Enable ? block : NULL;
     enabled_mask = info.HardwareCounters;
@@ -256,7 +256,7 @@ static void query_profiling(void)
     returned = fuzz_out_optional(sizeof *returned);
     if (length != 1)
         fuzz_refuse(STATUS_INFO_LENGTH_MISMATCH);
-    if (FUZZ_ANSWER(ZwQueryInformationThread(h, ThreadCounterProfiling, to, length, returned)))
+    if (FUZZ_ANSWER(NtQueryInformationThread(h, ThreadCounterProfiling, to, length, returned)))
         CHECK_EQ(*to, slot->thing == &fuzz_me && enabled ? TRUE : FALSE);
 }
 

@@ -21,7 +21,7 @@ TEST_USER(handles, limit,
     unsigned count = 0;
     REQUIRE(first != NULL);
     while (count <= LIMIT &&
-           NT_SUCCESS(status = ZwDuplicateObject(NtCurrentProcess(), first, NtCurrentProcess(),
+           NT_SUCCESS(status = NtDuplicateObject(NtCurrentProcess(), first, NtCurrentProcess(),
                                                  &made, EVENT_ALL_ACCESS, 0, 0))) {
         CHECK(made > last);
         last = made;
@@ -65,16 +65,16 @@ TAKES(set_timer, ZwSetTimer(h, &zero, NULL, NULL, FALSE, 0, NULL))
 TAKES(cancel_timer, ZwCancelTimer(h, NULL))
 TAKES(suspend, ZwSuspendThread(h, NULL))
 TAKES(resume, ZwResumeThread(h, NULL))
-TAKES(terminate, ZwTerminateThread(h, 0))
-TAKES(set_priority, ZwSetInformationThread(h, ThreadBasePriority, &zero, 4))
-TAKES(profile, ZwSetInformationThread(h, ThreadCounterProfiling, &on, sizeof on))
+TAKES(terminate, NtTerminateThread(h, 0))
+TAKES(set_priority, NtSetInformationThread(h, ThreadBasePriority, &zero, 4))
+TAKES(profile, NtSetInformationThread(h, ThreadCounterProfiling, &on, sizeof on))
 TAKES(enable, RtlEnableThreadProfiling(h, 1, 1, &place))
 TAKES(is_profiled, RtlQueryThreadProfiling(h, (PBOOLEAN)&place))
 TAKES(create_profile, ZwCreateProfile((PHANDLE)&place, h, (PVOID)0x400000, 64, 4, counts,
                                       sizeof counts, ProfileTime, 1))
-TAKES(allocate, ZwAllocateVirtualMemory(h, &place, 0, &size, MEM_RESERVE, PAGE_NOACCESS))
-TAKES(free_memory, ZwFreeVirtualMemory(h, &place, &size, MEM_RELEASE))
-TAKES(protect, ZwProtectVirtualMemory(h, &place, &size, PAGE_READONLY, &old))
+TAKES(allocate, NtAllocateVirtualMemory(h, &place, 0, &size, MEM_RESERVE, PAGE_NOACCESS))
+TAKES(free_memory, NtFreeVirtualMemory(h, &place, &size, MEM_RELEASE))
+TAKES(protect, NtProtectVirtualMemory(h, &place, &size, PAGE_READONLY, &old))
 
 static const struct taker {
     NTSTATUS (*call)(HANDLE h);
@@ -91,17 +91,17 @@ static const struct taker {
     { cancel_timer, &a_timer, "ZwCancelTimer", TIMER_MODIFY_STATE },
     { suspend, &me, "ZwSuspendThread", THREAD_SUSPEND_RESUME },
     { resume, &me, "ZwResumeThread", THREAD_SUSPEND_RESUME },
-    { terminate, &me, "ZwTerminateThread", THREAD_TERMINATE },
-    { set_priority, &me, "ZwSetInformationThread", THREAD_SET_INFORMATION },
+    { terminate, &me, "NtTerminateThread", THREAD_TERMINATE },
+    { set_priority, &me, "NtSetInformationThread", THREAD_SET_INFORMATION },
     { profile, &me, "ThreadCounterProfiling", THREAD_SET_INFORMATION },
     { enable, &me, "RtlEnableThreadProfiling", THREAD_SET_INFORMATION },
     { is_profiled, &me, "RtlQueryThreadProfiling", THREAD_QUERY_INFORMATION },
     { create_profile, &us, "ZwCreateProfile", PROCESS_QUERY_INFORMATION },
     { ZwStartProfile, &a_profile, "ZwStartProfile", PROFILE_CONTROL },
     { ZwStopProfile, &a_profile, "ZwStopProfile", PROFILE_CONTROL },
-    { allocate, &us, "ZwAllocateVirtualMemory", PROCESS_VM_OPERATION },
-    { free_memory, &us, "ZwFreeVirtualMemory", PROCESS_VM_OPERATION },
-    { protect, &us, "ZwProtectVirtualMemory", PROCESS_VM_OPERATION },
+    { allocate, &us, "NtAllocateVirtualMemory", PROCESS_VM_OPERATION },
+    { free_memory, &us, "NtFreeVirtualMemory", PROCESS_VM_OPERATION },
+    { protect, &us, "NtProtectVirtualMemory", PROCESS_VM_OPERATION },
 };
 
 /* What a handle to such an object may have at most, or some of it. */
@@ -157,8 +157,8 @@ TEST_USER(handles, refused,
     REQUIRE(an_event && a_semaphore && a_mutant && a_timer);
     REQUIRE_OK(ZwCreateProfile(&a_profile, us, (PVOID)0x400000, 64, 4, counts, sizeof counts,
                                ProfileTime, 1));
-    CHECK_STATUS(ZwDuplicateObject(an_event, an_event, us, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
-    CHECK_STATUS(ZwDuplicateObject(us, an_event, an_event, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(NtDuplicateObject(an_event, an_event, us, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(NtDuplicateObject(us, an_event, an_event, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
     CHECK(!a_copy && alone());
     CHECK_STATUS(ZwReleaseSemaphore(a_semaphore, 2, NULL), STATUS_SEMAPHORE_LIMIT_EXCEEDED);
     CHECK_STATUS(ZwReleaseSemaphore(a_semaphore, 0, NULL), STATUS_INVALID_PARAMETER);

@@ -186,21 +186,18 @@ TEST_USER(handling_input, raised,
 
 static LONG fault_again(PEXCEPTION_POINTERS e)
 {
-    (void)e;
     asm volatile("ud2");
     return EXCEPTION_CONTINUE_SEARCH;
 }
 
 static DWORD fault(PVOID unused)
 {
-    (void)unused;
     asm volatile("ud2");
     return 0;
 }
 
 static DWORD fault_without_stack(PVOID unused)
 {
-    (void)unused;
     asm volatile("mov $0x12345000,%%esp\nud2" : : : "memory");
     return 0;
 }

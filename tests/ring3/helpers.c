@@ -46,7 +46,7 @@ uint8_t *ring3_pages(unsigned n)
 {
     PVOID base = NULL;
     SIZE_T size = n * RING3_PAGE;
-    return CHECK_STATUS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
+    return CHECK_STATUS(NtAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
                                                 MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE),
                         STATUS_SUCCESS)
                ? base
@@ -58,14 +58,14 @@ void ring3_protect(void *page, ULONG protect)
     PVOID base = page;
     SIZE_T size = 1;
     ULONG old;
-    CHECK_OK(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, protect, &old));
+    CHECK_OK(NtProtectVirtualMemory(NtCurrentProcess(), &base, &size, protect, &old));
 }
 
 void ring3_free(void *pages)
 {
     PVOID base = pages;
     SIZE_T size = 0;
-    CHECK_OK(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_RELEASE));
+    CHECK_OK(NtFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_RELEASE));
 }
 
 uint64_t ring3_random(uint64_t *state)
@@ -86,7 +86,7 @@ unsigned ring3_cpus(void)
 HANDLE ring3_limited(HANDLE of, ACCESS_MASK access)
 {
     HANDLE handle = NULL;
-    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), of, NtCurrentProcess(), &handle, access, 0, 0));
+    CHECK_OK(NtDuplicateObject(NtCurrentProcess(), of, NtCurrentProcess(), &handle, access, 0, 0));
     return handle;
 }
 
@@ -135,7 +135,7 @@ uint64_t ring3_reasons(HANDLE profile)
 NTSTATUS ring3_set(ULONG64 mask, ULONG flags, ULONG enable, void *block)
 {
     THREAD_PROFILING_INFORMATION info = { mask, flags, enable, block };
-    return ZwSetInformationThread(NtCurrentThread(), ThreadCounterProfiling, &info, sizeof info);
+    return NtSetInformationThread(NtCurrentThread(), ThreadCounterProfiling, &info, sizeof info);
 }
 
 bool ring3_all(const void *bytes, size_t size, uint8_t value)

@@ -7,7 +7,7 @@
 
 static NTSTATUS run_on(uint64_t cpu_mask)
 {
-    return ZwSetInformationThread(NtCurrentThread(), ThreadAffinityMask, &cpu_mask,
+    return NtSetInformationThread(NtCurrentThread(), ThreadAffinityMask, &cpu_mask,
                                   sizeof cpu_mask);
 }
 

@@ -13,7 +13,6 @@
 
 NTSTATUS ZwQueryTimer(HANDLE, ULONG, PVOID, ULONG, PULONG);
 NTSTATUS ZwQueryInformationProcess(HANDLE, ULONG, PVOID, ULONG, PULONG);
-NTSTATUS ZwQueryVirtualMemory(HANDLE, PVOID, ULONG, PVOID, SIZE_T, PSIZE_T);
 NTSTATUS ZwTraceEvent(HANDLE, ULONG, ULONG, PVOID);
 
 static HANDLE an_event, a_semaphore, a_mutant, a_timer;
@@ -28,11 +27,10 @@ typedef NTSTATUS service(HANDLE of, ULONG class, PVOID to, ULONG length, PULONG 
 #define SERVICE(name, ...)                                                                         \
     static NTSTATUS name(HANDLE of, ULONG class, PVOID to, ULONG length, PULONG n)                 \
     {                                                                                              \
-        (void)of;                                                                                  \
         return __VA_ARGS__;                                                                        \
     }
 
-SERVICE(of_thread, ZwQueryInformationThread(of, (THREADINFOCLASS) class, to, length, n))
+SERVICE(of_thread, NtQueryInformationThread(of, (THREADINFOCLASS) class, to, length, n))
 SERVICE(of_event, ZwQueryEvent(of, (EVENT_INFORMATION_CLASS) class, to, length, n))
 SERVICE(of_semaphore, ZwQuerySemaphore(of, (SEMAPHORE_INFORMATION_CLASS) class, to, length, n))
 SERVICE(of_mutant, ZwQueryMutant(of, (MUTANT_INFORMATION_CLASS) class, to, length, n))
@@ -42,7 +40,7 @@ SERVICE(of_traces, ZwTraceControl(class, NULL, 0, to, length, n))
 static NTSTATUS of_memory(HANDLE of, ULONG class, PVOID to, ULONG length, PULONG n)
 {
     SIZE_T size = *n;
-    NTSTATUS status = ZwQueryVirtualMemory(of, &block, class, to, length, &size);
+    NTSTATUS status = NtQueryVirtualMemory(of, &block, class, to, length, &size);
     *n = (ULONG)size;
     return status;
 }
@@ -55,7 +53,6 @@ static NTSTATUS of_class(HANDLE of, ULONG sub_class, PVOID to, ULONG length, PUL
         ULONG sub_class, spare;
         TRACEHANDLE trace;
     } head = { sub_class, 0, session.trace };
-    (void)of;
     memcpy(to, &head, length < first ? length : first);
     return ZwQuerySystemInformation(SystemPerformanceTraceInformation, to, length, n);
 }
@@ -276,7 +273,6 @@ static NTSTATUS read_sized(ULONG given, ULONG says)
 
 static NTSTATUS read_says(ULONG given, ULONG says)
 {
-    (void)given;
     return says == sizeof(PERFORMANCE_DATA) ? STATUS_SUCCESS : STATUS_INVALID_BUFFER_SIZE;
 }
 
@@ -284,27 +280,24 @@ static NTSTATUS create_sized(ULONG given, ULONG says)
 {
     OBJECT_ATTRIBUTES a = { .Length = says };
     HANDLE made = NULL;
-    (void)given;
     NTSTATUS status = ZwCreateEvent(&made, EVENT_ALL_ACCESS, &a, NotificationEvent, FALSE);
-    return made ? ZwClose(made) : status;
+    return made ? NtClose(made) : status;
 }
 
 static NTSTATUS create_says(ULONG given, ULONG says)
 {
-    (void)given;
     return says == sizeof(OBJECT_ATTRIBUTES) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
 }
 
 static NTSTATUS set_thread(ULONG class, const void *info, ULONG size, ULONG given)
 {
     memcpy(end - size, info, size);
-    return ZwSetInformationThread(ME, (THREADINFOCLASS) class, end - size, given);
+    return NtSetInformationThread(ME, (THREADINFOCLASS) class, end - size, given);
 }
 
 #define SET(name, class, ...)                                                                      \
     static NTSTATUS name(ULONG given, ULONG unused)                                                \
     {                                                                                              \
-        (void)unused;                                                                              \
         return set_thread(class, &(__VA_ARGS__), sizeof(__VA_ARGS__), given);                      \
     }
 
@@ -320,7 +313,6 @@ static NTSTATUS set_mask(ULONG given, ULONG unused)
     const EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation,
                                                      session.trace,
                                                      { { 0 } } };
-    (void)unused;
     memcpy(end - sizeof info, &info, sizeof info);
     return ZwSetSystemInformation(SystemPerformanceTraceInformation, end - sizeof info, given);
 }

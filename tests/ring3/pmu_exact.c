@@ -7,7 +7,6 @@ void user_exact_loop(uint64_t unused);
 
 void user_exact_loop(uint64_t unused)
 {
-    (void)unused;
     for (unsigned i = 0; i < 1000; i++)
         work_1000();
 }

@@ -38,7 +38,7 @@ static HANDLE handle = MARK;
 static NTSTATUS closed(NTSTATUS status)
 {
     if (NT_SUCCESS(status))
-        CHECK_STATUS(ZwClose(handle), STATUS_SUCCESS);
+        CHECK_STATUS(NtClose(handle), STATUS_SUCCESS);
     else
         CHECK(handle == MARK);
     handle = MARK;
@@ -217,7 +217,6 @@ TEST_USER(profile_input, privilege,
 void user_profile_restricted(uint64_t unused)
 {
     BOOLEAN was;
-    (void)unused;
     CHECK_STATUS(CREATE(.base = KERNEL_HALF), STATUS_ACCESS_DENIED);
     CHECK_STATUS(CREATE(.base = KERNEL_HALF, .process = NULL), STATUS_ACCESS_DENIED);
     CHECK_STATUS(CREATE(.base = USER_END - 1, .size = 2), STATUS_ACCESS_DENIED);
@@ -229,7 +228,6 @@ void user_profile_restricted(uint64_t unused)
 
 void user_profile_left(uint64_t unused)
 {
-    (void)unused;
     CHECK_STATUS(ZwStartProfile(made(buffer, 4)), STATUS_SUCCESS);
 }
 
@@ -248,12 +246,12 @@ TEST_USER(
     }
     HANDLE last = ring3_limited(profile, PROFILE_CONTROL);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
-    CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwStartProfile(last),
                  STATUS_PROFILING_NOT_STOPPED); /* it was not the last handle */
     CHECK_STATUS(ZwStopProfile(last), STATUS_SUCCESS);
-    CHECK_STATUS(ZwClose(last), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(last), STATUS_SUCCESS);
 }
 
 #define LIMIT 64 /* kernel/profiling/profile.h */
@@ -273,7 +271,7 @@ TEST_USER(
     CHECK_STATUS(ZwStopProfile(profiles[7]), STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profiles[LIMIT]), STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profiles[7]), STATUS_PROFILING_AT_LIMIT);
-    CHECK_STATUS(ZwClose(profiles[LIMIT / 2]), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(profiles[LIMIT / 2]), STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profiles[7]), STATUS_SUCCESS);
 }
 

@@ -85,7 +85,7 @@ static void take_picture(KPROFILE_SOURCE source, ULONG interval, unsigned sample
     while (all_samples() < samples) /* a host may let few come */
         work_rounds(ROUNDS);
     CHECK_STATUS(ZwStopProfile(profile), STATUS_SUCCESS);
-    CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwSetIntervalProfile(before, source), STATUS_SUCCESS);
     uint64_t total = all_samples();
     draw(title, total);
@@ -113,7 +113,7 @@ TEST_USER(profile_picture, by_instructions,
     if (ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix, 16, LOG2, buckets,
                         sizeof buckets, ProfileTotalIssues, ~0ull) == STATUS_NOT_SUPPORTED)
         SKIP("no PMU");
-    CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
     take_picture(ProfileTotalIssues, 10000, test_long() ? SAMPLES : SAMPLES / 3,
                  "by instructions, every 10,000");
 }

@@ -4,14 +4,12 @@
 
 static DWORD spin(PVOID unused)
 {
-    (void)unused;
     ring3_work(~0ull);
     return 0;
 }
 
 static DWORD sleep(PVOID unused)
 {
-    (void)unused;
     Sleep(INFINITE);
     return 0;
 }

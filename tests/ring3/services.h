@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The services and routines of ntdll that mingw-w64's headers do not declare. */
+/* The services and routines of ntdll that neither mingw-w64's headers nor nt_services.h declare. */
 #pragma once
 #include "kernel/nt/nt_profile.h"
+#include "kernel/nt/nt_services.h"
 #include "kernel/nt/ntddk.h"
 
-NTSTATUS ZwClose(HANDLE Handle);
-NTSTATUS ZwTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus);
-NTSTATUS ZwTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus);
 NTSTATUS ZwDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval);
 NTSTATUS ZwWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 NTSTATUS ZwYieldExecution(void);
@@ -33,32 +31,11 @@ NTSTATUS ZwCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
 NTSTATUS ZwReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
 NTSTATUS ZwQueryMutant(HANDLE MutantHandle, MUTANT_INFORMATION_CLASS MutantInformationClass,
                        PVOID MutantInformation, ULONG MutantInformationLength, PULONG ReturnLength);
-NTSTATUS ZwCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID ObjectAttributes,
-                          HANDLE ProcessHandle, PVOID StartRoutine, PVOID Argument,
-                          ULONG CreateFlags, SIZE_T ZeroBits, SIZE_T StackSize,
-                          SIZE_T MaximumStackSize, PVOID AttributeList);
 NTSTATUS ZwResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 NTSTATUS ZwSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PVOID TimerApcRoutine,
                     PVOID TimerContext, BOOLEAN ResumeTimer, LONG Period, PBOOLEAN PreviousState);
 NTSTATUS ZwCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState);
 NTSTATUS ZwSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
-NTSTATUS ZwSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
-                                PVOID ThreadInformation, ULONG ThreadInformationLength);
-NTSTATUS ZwQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
-                                  PVOID ThreadInformation, ULONG ThreadInformationLength,
-                                  PULONG ReturnLength);
-NTSTATUS ZwAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,
-                                 PSIZE_T RegionSize, ULONG AllocationType, ULONG Protect);
-NTSTATUS ZwFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
-                             ULONG FreeType);
-NTSTATUS ZwProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
-                                ULONG NewProtect, PULONG OldProtect);
-NTSTATUS ZwDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle,
-                           HANDLE TargetProcessHandle, PHANDLE TargetHandle,
-                           ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
-ULONG ZwGetCurrentProcessorNumber(void);
-NTSTATUS ZwQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,
-                                   PLARGE_INTEGER PerformanceFrequency);
 /* Ours: RtlReadThreadProfilingData in the kernel, for the calling thread; needs no RDPMC. */
 NTSTATUS ZwReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
                                    PPERFORMANCE_DATA PerformanceData);

@@ -50,8 +50,8 @@ TEST_USER(shared_data, read_only,
     PVOID page = (PVOID)SHARED_DATA_USER;
     SIZE_T size = 0;
     DWORD old;
-    CHECK_STATUS(ZwQueryPerformanceCounter((PLARGE_INTEGER)page, NULL), STATUS_ACCESS_VIOLATION);
-    CHECK(!NT_SUCCESS(ZwFreeVirtualMemory(NtCurrentProcess(), &page, &size, MEM_RELEASE)));
+    CHECK_STATUS(NtQueryPerformanceCounter((PLARGE_INTEGER)page, NULL), STATUS_ACCESS_VIOLATION);
+    CHECK(!NT_SUCCESS(NtFreeVirtualMemory(NtCurrentProcess(), &page, &size, MEM_RELEASE)));
     if (VirtualProtect(page, 1, PAGE_READWRITE, &old)) { /* as of an image: a copy of its own */
         uint64_t first = time_of(&shared->interrupt_time);
         *(volatile uint32_t *)page = 1;

@@ -15,7 +15,7 @@ static NTSTATUS try_one(HANDLE handle)
     return ZwWaitForSingleObject(handle, FALSE, &now);
 }
 
-static void close_handle(HANDLE handle) { CHECK_STATUS(ZwClose(handle), STATUS_SUCCESS); }
+static void close_handle(HANDLE handle) { CHECK_STATUS(NtClose(handle), STATUS_SUCCESS); }
 
 /* --- Making them. --- */
 

@@ -6,7 +6,7 @@
 TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
 {
     THREAD_BASIC_INFORMATION info;
-    REQUIRE_OK(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info,
+    REQUIRE_OK(NtQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info,
                                         sizeof info, NULL));
     PVOID teb = NULL;
     __asm__("mov %%gs:0x30, %0" : "=r"(teb));
@@ -23,7 +23,7 @@ TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
         CHECK_EQ(GetCurrentProcessorNumber(), cpu);
     }
     KAFFINITY none = 0;
-    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadAffinityMask, &none, sizeof none),
+    CHECK_STATUS(NtSetInformationThread(NtCurrentThread(), ThreadAffinityMask, &none, sizeof none),
                  STATUS_INVALID_PARAMETER);
 }
 

@@ -159,7 +159,6 @@ static uint64_t scribbling; /* atomic; 1: go on */
 static DWORD scribble(PVOID unused)
 {
     uint64_t state = 88172645463325252;
-    (void)unused;
     while (__atomic_load_n(&scribbling, __ATOMIC_ACQUIRE)) {
         uint64_t value = ring3_random(&state);
         memcpy(scribbled + (value >> 8) % (BLOCK_SIZE - 7), &value, 8);
@@ -208,7 +207,6 @@ static uint64_t shared_mask; /* of who shares `scribbled` */
 
 static DWORD share(PVOID unused)
 {
-    (void)unused;
     read_by_kernel(scribbled, shared_mask);
     return 0;
 }

@@ -47,7 +47,6 @@ void user_driver_refused(uint64_t unused)
     HARDWARE_COUNTER many[MAX_HW_COUNTERS + 1];
     PERFORMANCE_DATA data = { .Size = sizeof data, .Version = PERFORMANCE_DATA_VERSION };
     ULONG count = FILL;
-    (void)unused;
     for (unsigned i = 0; i <= MAX_HW_COUNTERS; i++)
         many[i] = (HARDWARE_COUNTER){ PMCCounter, 0, INSTRUCTIONS };
     for (unsigned i = 0; i < ARRAYSIZE(refusals); i++) {

@@ -96,7 +96,6 @@ TEST_USER(tp_enable, enabled_twice,
 /* A child that sleeps while shared.go is 0. */
 static DWORD sleeper(PVOID unused)
 {
-    (void)unused;
     __atomic_store_n(&shared.ready, 1, __ATOMIC_RELEASE);
     ring3_wait(&shared.go, 1);
     return (DWORD)(ring3_profiled() ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS);
@@ -127,7 +126,6 @@ TEST_USER(tp_enable, another_thread, "another thread's profiling cannot be enabl
 
 static DWORD profiled_for_a_while(PVOID unused)
 {
-    (void)unused;
     shared.profile = ring3_enable(1, 0);
     __atomic_store_n(&shared.ready, 1, __ATOMIC_RELEASE);
     ring3_wait(&shared.go, 2);
@@ -148,7 +146,7 @@ TEST_USER(tp_enable, query_another,
     ring3_query(child, FALSE);
     end_child(child);
     child = start_child(profiled_for_a_while);
-    CHECK_STATUS(ZwTerminateThread(child, STATUS_SUCCESS), STATUS_SUCCESS);
+    CHECK_STATUS(NtTerminateThread(child, STATUS_SUCCESS), STATUS_SUCCESS);
     CHECK_EQ(WaitForSingleObject(child, INFINITE), WAIT_OBJECT_0);
     ring3_query(child, FALSE);
     CHECK(CloseHandle(child));
@@ -219,7 +217,6 @@ TEST_USER(tp_enable, starts_again,
 static DWORD end_enabled(PVOID unused)
 {
     HANDLE profile;
-    (void)unused;
     return EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile);
 }
 

@@ -23,16 +23,16 @@ TEST_USER(tp_input, set_information_good,
     REQUIRE(page != NULL);
     for (unsigned i = 0; i < 16; i++) {
         memcpy(page + i, &on, sizeof on);
-        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, page + i, INFO_SIZE), STATUS_SUCCESS);
-        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &off, INFO_SIZE), STATUS_SUCCESS);
+        CHECK_STATUS(NtSetInformationThread(ME, CLASS, page + i, INFO_SIZE), STATUS_SUCCESS);
+        CHECK_STATUS(NtSetInformationThread(ME, CLASS, &off, INFO_SIZE), STATUS_SUCCESS);
     }
     uint8_t *last = page + RING3_PAGE - INFO_SIZE;
     memcpy(last, &on, sizeof on);
     memcpy(page, &off, sizeof off);
     ring3_protect(page, PAGE_READONLY);
-    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, last, INFO_SIZE), STATUS_SUCCESS);
+    CHECK_STATUS(NtSetInformationThread(ME, CLASS, last, INFO_SIZE), STATUS_SUCCESS);
     CHECK(ring3_profiled());
-    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, page, INFO_SIZE), STATUS_SUCCESS);
+    CHECK_STATUS(NtSetInformationThread(ME, CLASS, page, INFO_SIZE), STATUS_SUCCESS);
     CHECK(!ring3_profiled());
 }
 

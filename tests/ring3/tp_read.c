@@ -213,7 +213,6 @@ static uint64_t stop; /* atomic */
 
 static DWORD spin_until_stop(PVOID unused)
 {
-    (void)unused;
     SetThreadAffinityMask(GetCurrentThread(), 1);
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
         ring3_work(100);
@@ -256,7 +255,6 @@ static uint64_t runs /* atomic */, awake, meanwhile;
 
 static DWORD run_meanwhile(PVOID unused)
 {
-    (void)unused;
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
     HANDLE profile = ring3_enable(0, 0);
     uint64_t tsc = __rdtsc(), before = cycles(profile);

@@ -118,7 +118,6 @@ void user_spin_profiled(uint64_t mask)
 
 void user_spin(uint64_t unused)
 {
-    (void)unused;
     set_state(1);
     for (;;)
         ring3_work(1000);
@@ -200,7 +199,6 @@ static LONG refuse(PEXCEPTION_POINTERS e)
 void user_rdpmc_each(uint64_t unused)
 {
     static const uint32_t selectors[] = RDPMC_SELECTORS;
-    (void)unused;
     CHECK(AddVectoredExceptionHandler(1, refuse) != NULL);
     for (unsigned i = 0; i < ARRAY_SIZE(selectors); i++)
         __readpmc(selectors[i]);

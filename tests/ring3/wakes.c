@@ -43,7 +43,6 @@ static LONG on_step(PEXCEPTION_POINTERS e)
 
 static DWORD other_thread(PVOID unused)
 {
-    (void)unused;
     SetThreadAffinityMask(GetCurrentThread(), 1);
     unsigned seen = 0;
     if (pair->before)

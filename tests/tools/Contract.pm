@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# tests/contract.md: what each id demands, and which tests prove it.
+# tests/contract.md: what each id demands; by the sources, which tests prove it.
 package Contract;
 use strict;
 use warnings;
@@ -12,25 +12,56 @@ sub glob_regex
     return qr/^$regex$/;
 }
 
-# In the file's order: { id, not (no test proves it), text (tests, ids or why not), globs,
-# sentence }; undef: no file. A row may have several ids, each with a sentence; one sentence too
-# many and the last id has none.
+# By id: the tests whose meaning names it in the sources; GROUP.gp* and GROUP.fixed* if they are of
+# each counter. A macro that makes a test says in its body how it names it.
+sub proofs
+{
+    my $files = do { local (@ARGV, $/) = (glob 'tests/*/*.[ch]'); @ARGV ? join '', <> : '' };
+    my %made = (TEST => ['TEST', 0, 1], TEST_USER => ['TEST', 0, 1], TEST_EACH => ['TEST_EACH', 0]);
+    while ($files =~ /^#define (\w+)\(([^)]*)\)((?:.*\\\n)*.*)/mg) {
+        my ($macro, $parameters, $body) = ($1, $2, $3);
+        my ($base, $group, $name) = $body =~ /\b(TEST|TEST_EACH)\((\w+), ([\w#]+),/ or next;
+        my @of = split /, */, $parameters;
+        my $place = sub { my ($word) = @_; (grep { $of[$_] eq $word } 0 .. $#of)[0] // $word };
+        $made{$macro} //= [$base, map { $place->($_) } $group, $name];
+    }
+    my $string = qr/"(?:[^"\\]|\\.)*"/;
+    my %tests;
+    while ($files =~ /^([A-Z]\w*)\(([^";{}]*,)\s*($string(?:\s*$string)*)/mg) {
+        my ($macro, $arguments, $meaning) = ($1, $2, $3);
+        my @given = split /,\s*/, $arguments =~ s/^\s+//r;
+        my ($base, @words) = @{ $made{$macro} // next };
+        my ($group, $name) = map { /^\d+$/ ? $given[$_] : $_ } @words;
+        my @names = $base eq 'TEST' ? "$group.$name" : ("$group.gp*", "$group.fixed*");
+        push @{ $tests{$_} }, @names for ids($meaning =~ s/"\s*"//gr);
+    }
+    return \%tests;
+}
+
+# That a test's meaning names, in brackets.
+sub ids
+{
+    my $all = join ' ', $_[0] =~ /\[([^\]]*)\]/g;
+    return $all =~ /\b(?:VP|TP|HC|KP|PO|ET|LB)-\d+|\b[CS]-\d\w?(?:\.\d+)?/g;
+}
+
+# In the file's order: { id, sentence, not (why no test proves it), as (ids that cover it), tests,
+# globs (of the tests) }; undef: no file.
 sub entries
 {
     my ($file) = @_;
-    my (@entries, @waiting);
+    my ($tests, @entries) = proofs();
     local $_;
     open my $in, '<', $file or return undef;
     while (<$in>) {
-        if (/^- ((?:[A-Z]+-\S+ )*[A-Z]+-\S+): (not: )?(.*)/) {
-            my ($ids, $not, $text) = ($1, !!$2, $3);
-            my @globs = $not ? () : map { glob_regex($_) } split ' ', $text;
-            @waiting = map { { id => $_, not => $not, text => $text, globs => \@globs,
-                               sentence => '' } } split ' ', $ids;
-            push @entries, @waiting;
-        } elsif (@entries && /^  (\S.*)/) {
-            my $of = shift @waiting;
-            ($of // $entries[-1])->{sentence} = $of ? $1 : '';
+        if (/^- ([A-Z]+-\S+): (.*)/) {
+            my @tests = sort @{ $tests->{$1} // [] };
+            push @entries, { id => $1, sentence => $2, tests => \@tests,
+                             globs => [map { glob_regex($_) } @tests] };
+        } elsif (@entries && /^  (not|as):? (.*)/) {
+            $entries[-1]{$1} = $2;
+        } elsif (@entries && /^\s+\S/) {
+            $entries[-1]{sentence} = '';
         }
     }
     return \@entries;
@@ -51,9 +82,7 @@ sub faults
     my (%named, %entry, @wrong);
     for (`$list 2>&1`) {
         my ($test, $meaning) = /^(\w+\.\w+) - (.*)/ or next;
-        my $ids = join ' ', $meaning =~ /\[([^\]]*)\]/g;
-        $named{$_}{$test} = 1
-            for $ids =~ /\b(?:VP|TP|HC|KP|PO|ET|LB)-\d+|\b[CS]-\d\w?(?:\.\d+)?/g;
+        $named{$_}{$test} = 1 for ids($meaning);
     }
     return 'the tests cannot be listed' if !%named;
     for my $e (@{ entries('tests/contract.md') // return "tests/contract.md: $!" }) {
@@ -63,16 +92,16 @@ sub faults
         $entry{ $e->{id} } = $e;
     }
     for my $id (sort keys %entry) {
-        my ($e, $tests) = ($entry{$id}, $named{$id} // {});
+        my ($e, @tests) = ($entry{$id}, sort keys %{ $named{$id} // {} });
+        push @wrong, map { "$id: the source of $_ does not name it" }
+            grep { !names($e, $_) } @tests;
         if ($e->{not}) {
-            push @wrong, "$id: not tested, says the map; $_ names it" for sort keys %$tests;
-        } elsif ($e->{text} =~ /^as (.*)/) {
-            $entry{$_} or push @wrong, "$id is covered by $_, which is missing" for split ' ', $1;
+            push @wrong, map { "$id: not tested, says the map; $_ names it" } @tests;
+        } elsif ($e->{as}) {
+            $entry{$_} or push @wrong, "$id is covered by $_, which is missing"
+                for split ' ', $e->{as};
         } else {
-            for my $glob (split ' ', $e->{text}) {
-                my $regex = glob_regex($glob);
-                push @wrong, "$id: no test $glob names it" if !grep { $_ =~ $regex } keys %$tests;
-            }
+            push @wrong, "$id: no test names it" if !@tests;
         }
     }
     for my $family (sort keys %last_of) {

@@ -144,7 +144,7 @@ sub ask_clause
     my ($folder, undef, $clause, $its_machine) = ($_[0], @{ $_[1] });
     return ask_script($folder, $clause) if $clause =~ /^\S+\.t\b/;
     my ($model, @variables) = split ' ', $its_machine;
-    my $tests = $entry_of{$clause} ? $entry_of{$clause}{text} =~ tr/ /,/r : $clause;
+    my $tests = $entry_of{$clause} ? join ',', @{ $entry_of{$clause}{tests} } : $clause;
     return ask($folder, $tests, join ' ', @variables, $model ? "PMU=$model" : ());
 }
 

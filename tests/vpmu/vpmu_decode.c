@@ -2,9 +2,7 @@
 /* The virtual PMU's own events, by the codes of the processor that each model is: what its decoder
  * says of every kind of instruction, its models of prediction and caches, thresholds and edges of
  * events that are not in every cycle. */
-#include "kernel/base/print.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 /* As in struct lab_op. */
 enum kind {
@@ -74,9 +72,8 @@ static const struct events *events_here(void)
     return events ? events : events_of(model);
 }
 
-static void on_cpu(unsigned unused)
+static void on_cpu(unsigned)
 {
-    (void)unused;
     const struct events *events = events_here();
     REQUIRE(events != NULL);
     body(events);

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* However an instruction ends, and whatever counts it - the clock, blocks of code, steps - each
  * event has happened as often, and an overflow interrupts at the same instruction. */
-#include "hal/machine/apic.h"
 #include "kernel/base/layout.h"
-#include "kernel/base/msr.h"
-#include "kernel/mm/phys.h"
-#include "kernel/mm/vm.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 #define LENGTH 70u                         /* of strings, in elements; they cross a page */
 #define DIFFERENT 23u                      /* the element that ends a comparison */
@@ -160,9 +155,8 @@ static bool choose_pair(enum pmu_event event)
     return able && other;
 }
 
-static void all_endings(unsigned unused)
+static void all_endings(unsigned)
 {
-    (void)unused;
     find_period();
     lab_catch();
     lab_set_gate(VECTOR_PF, endings_fault);

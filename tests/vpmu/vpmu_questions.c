@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A question changes nothing: SDM volume 2 and AMD64 APM volume 3, CPUID. Programs ask a
  * hypervisor's leaves with whatever is in ECX: rr with FFFFFFFFh. */
-#include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/questions.h"
-#include "tests/harness/user.h"
-#include "tests/harness/vpmu.h"
 #include "tests/ring3/vpmu_quirks.h"
 
 VPMU_TEST(vpmu, questions,

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirks of the virtual PMU that are in its registers: each is there if its word is on, and not
  * if it is off. */
-#include "kernel/base/msr.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 enum {
     MISC_ENABLE = 0x1a0,

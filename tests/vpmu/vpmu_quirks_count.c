@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirks of the virtual PMU that change counts: exactly by so much if the word is on, and not
  * at all if it is off. What several quirks add is added up here too. */
-#include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/questions.h"
 #include "tests/ring3/vpmu_quirks.h"
-#include "tests/harness/user.h"
-#include "tests/harness/vpmu.h"
-#include "tests/harness/kinds.h"
 
 #define ITERATIONS 1000u
 #define THRESHOLD(n) ((uint64_t)(n) << 24)

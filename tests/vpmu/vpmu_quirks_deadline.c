@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirk deadline: the local APIC's timer interrupts when the TSC has come to
  * IA32_TSC_DEADLINE. Without it CPUID offers none. Source: Intel SDM vol. 3 "TSC-Deadline Mode". */
-#include "hal/machine/apic.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 enum { TSC_DEADLINE = 0x6e0, LVT_TIMER = 0x320, INITIAL = 0x380, CURRENT = 0x390, DIVIDE = 0x3e0 };
 #define MODE_DEADLINE (1u << 18)

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirks of the virtual PMU that stand for the host, firmware and the board: there if their
  * words are on, and not if they are off. */
-#include "hal/machine/apic.h"
 #include "kernel/base/layout.h"
-#include "kernel/base/msr.h"
-#include "kernel/trap.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 enum { SMI_COUNT = 0x34, AMD_SMIS = 0x2b, DEBUGCTL = 0x1d9, INT_PENDING = 0xc0010055 };
 #define DEBUGCTL_SMM (1u << 14)
@@ -266,9 +262,8 @@ static uint32_t sleeper;
 
 static uint32_t timer_current(void) { return *(volatile uint32_t *)(DIRECT_MAP + 0xfee00390); }
 
-static void waker(void *unused)
+static void waker(void *)
 {
-    (void)unused;
     while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE))
         pause();
     pass_us(3000);
@@ -300,9 +295,8 @@ static void halted(void)
         CHECK_BECAUSE(counted, passed - passed / 4, passed + passed / 4, "the time that passed");
 }
 
-static void halted_alone(unsigned unused)
+static void halted_alone(unsigned)
 {
-    (void)unused;
     if (cpu_number())
         return;
     apic_timer_change(1000000000);
@@ -310,9 +304,8 @@ static void halted_alone(unsigned unused)
     apic_timer_change(apic_timer_period());
 }
 
-static void c1e(unsigned unused)
+static void c1e(unsigned)
 {
-    (void)unused;
     uint64_t value = 0;
     if (vpmu_quirk("c1e")) /* else the processor below may lack it, too */
         CHECK_EQ(cpuid(6, 0).eax >> 2 & 1, 0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirks of the virtual PMU that change lists of branches: there if their words are on, and not
  * if they are off. */
-#include "tests/harness/vpmu.h"
 #include "tests/harness/lbr_list.h"
 
 #define FORMAT_TSX 4u

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirks of the virtual PMU between an overflow and its interrupt: there if their words are on,
  * and not if they are off. */
-#include "hal/machine/apic.h"
-#include "kernel/base/vectors.h"
-#include "kernel/trap.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 #define TRIES 20u
 #define OVERFLOWS 100u

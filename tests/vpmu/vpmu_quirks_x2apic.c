@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirk x2apic: what IA32_APIC_BASE and MSRs 800h to 8FFh do in each state of the local APIC.
  * Without it there is none. Source: Intel SDM vol. 3 "Extended XAPIC (x2APIC)". */
-#include "hal/machine/apic.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 enum { ID = 0x802, VERSION = 0x803, TPR = 0x808, EOI = 0x80b, LDR = 0x80d, SPURIOUS = 0x80f };
 enum { ERRORS = 0x828, ICR = 0x830, LAST = 0x8ff };

@@ -2,10 +2,8 @@
 /* What the virtual PMU costs code that counts its instructions: exits and steps, which are exact
  * where the time that they take is not; and code that counts what must be decoded, by the
  * instruction clock. */
-#include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/vpmu.h"
 #include "pmu/branches.h"
 
 #define ITERATIONS 5000000u
@@ -223,9 +221,8 @@ static void store_often(uint64_t page)
 }
 
 static uint8_t *pages;
-static void store_to_each(unsigned unused)
+static void store_to_each(unsigned)
 {
-    (void)unused;
     if (cpu_number() != 0) /* the blocks are all CPUs' */
         return;
     uint64_t first = ticks_each(false, store_often, (uint64_t)pages),

@@ -2,7 +2,6 @@
 /* Version 6 of the architectural PMU, as the virtual PMU has it: counters with gaps between,
  * reported by leaf 23h; registers at 1900h; the second unit mask and EQ of a select. */
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
 
 enum {
     PERFCTR = 0xc1,

@@ -316,11 +316,7 @@ ATOMIC(32, uint32_t)
 ATOMIC(64, uint64_t)
 
 void __tsan_atomic_thread_fence(int order);
-void __tsan_atomic_thread_fence(int order)
-{
-    (void)order;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
+void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 void __tsan_init(void);
 void __tsan_init(void) {}

@@ -123,7 +123,6 @@ static struct service *lock_service(SC_HANDLE handle)
 SC_HANDLE WINAPI OpenSCManagerW(LPCWSTR lpMachineName, LPCWSTR lpDatabaseName,
                                 DWORD dwDesiredAccess)
 {
-    (void)lpMachineName, (void)dwDesiredAccess;
     if (!lpDatabaseName || same_name(lpDatabaseName, SERVICES_ACTIVE_DATABASEW))
         return (SC_HANDLE)&manager;
     SetLastError(ERROR_DATABASE_DOES_NOT_EXIST);
@@ -133,7 +132,6 @@ SC_HANDLE WINAPI OpenSCManagerW(LPCWSTR lpMachineName, LPCWSTR lpDatabaseName,
 SC_HANDLE WINAPI OpenSCManagerA(LPCSTR lpMachineName, LPCSTR lpDatabaseName, DWORD dwDesiredAccess)
 {
     WCHAR database[NAME_MAX + 1];
-    (void)lpMachineName;
     return OpenSCManagerW(NULL, widen_service(database, lpDatabaseName), dwDesiredAccess);
 }
 
@@ -148,9 +146,6 @@ SC_HANDLE WINAPI CreateServiceW(SC_HANDLE hSCManager, LPCWSTR lpServiceName, LPC
 {
     WCHAR name[NAME_MAX + 1];
     struct service *s = NULL;
-    (void)lpDisplayName, (void)dwDesiredAccess, (void)dwStartType, (void)dwErrorControl;
-    (void)lpLoadOrderGroup, (void)lpdwTagId, (void)lpDependencies, (void)lpServiceStartName;
-    (void)lpPassword;
     AcquireSRWLockExclusive(&lock);
     if (hSCManager != (SC_HANDLE)&manager)
         return end_call(ERROR_INVALID_HANDLE), NULL;
@@ -174,8 +169,6 @@ SC_HANDLE WINAPI CreateServiceA(SC_HANDLE hSCManager, LPCSTR lpServiceName, LPCS
                                 LPCSTR lpServiceStartName, LPCSTR lpPassword)
 {
     WCHAR name[NAME_MAX + 1], path[NAME_MAX + 1];
-    (void)lpDisplayName, (void)lpLoadOrderGroup, (void)lpDependencies, (void)lpServiceStartName;
-    (void)lpPassword;
     return CreateServiceW(hSCManager, widen_service(name, lpServiceName), NULL, dwDesiredAccess,
                           dwServiceType, dwStartType, dwErrorControl,
                           widen_service(path, lpBinaryPathName), NULL, lpdwTagId, NULL, NULL, NULL);
@@ -185,7 +178,6 @@ SC_HANDLE WINAPI CreateServiceA(SC_HANDLE hSCManager, LPCSTR lpServiceName, LPCS
 SC_HANDLE WINAPI OpenServiceW(SC_HANDLE hSCManager, LPCWSTR lpServiceName, DWORD dwDesiredAccess)
 {
     struct service *s;
-    (void)dwDesiredAccess;
     AcquireSRWLockExclusive(&lock);
     if (hSCManager != (SC_HANDLE)&manager)
         return end_call(ERROR_INVALID_HANDLE), NULL;
@@ -225,7 +217,6 @@ static void print_missing(const WCHAR *image)
 WINBOOL WINAPI StartServiceW(SC_HANDLE hService, DWORD dwNumServiceArgs, LPCWSTR *lpArgs)
 {
     struct service *s = lock_service(hService);
-    (void)dwNumServiceArgs, (void)lpArgs;
     if (!s)
         return end_call(ERROR_INVALID_HANDLE);
     if (s->deleted)
@@ -240,7 +231,6 @@ WINBOOL WINAPI StartServiceW(SC_HANDLE hService, DWORD dwNumServiceArgs, LPCWSTR
 
 WINBOOL WINAPI StartServiceA(SC_HANDLE hService, DWORD dwNumServiceArgs, LPCSTR *lpArgs)
 {
-    (void)lpArgs;
     return StartServiceW(hService, dwNumServiceArgs, NULL);
 }
 

@@ -27,7 +27,6 @@ WINBOOL WINAPI OpenProcessToken(HANDLE ProcessHandle, DWORD DesiredAccess, PHAND
 {
     NTSTATUS status = NtDuplicateObject(NtCurrentProcess(), ProcessHandle, NtCurrentProcess(),
                                         TokenHandle, 0, 0, DUPLICATE_SAME_ACCESS);
-    (void)DesiredAccess;
     return NT_SUCCESS(status) || fail_token(RtlNtStatusToDosError(status));
 }
 
@@ -35,14 +34,12 @@ WINBOOL WINAPI OpenProcessToken(HANDLE ProcessHandle, DWORD DesiredAccess, PHAND
 WINBOOL WINAPI OpenThreadToken(HANDLE ThreadHandle, DWORD DesiredAccess, WINBOOL OpenAsSelf,
                                PHANDLE TokenHandle)
 {
-    (void)ThreadHandle, (void)DesiredAccess, (void)OpenAsSelf, (void)TokenHandle;
     return fail_token(ERROR_NO_TOKEN);
 }
 
 /* ERROR_NO_SUCH_PRIVILEGE. */
 WINBOOL WINAPI LookupPrivilegeValueW(LPCWSTR lpSystemName, LPCWSTR lpName, PLUID lpLuid)
 {
-    (void)lpSystemName;
     for (unsigned i = 0; i < ARRAYSIZE(privileges); i++) {
         unsigned n = 0;
         while (lpName[n] && lpName[n] == privileges[i].name[n])
@@ -59,7 +56,6 @@ WINBOOL WINAPI LookupPrivilegeValueA(LPCSTR lpSystemName, LPCSTR lpName, PLUID l
 {
     WCHAR name[64];
     unsigned n = 0;
-    (void)lpSystemName;
     for (; n < ARRAYSIZE(name) && (name[n] = (UCHAR)lpName[n]); n++)
         ;
     return n < ARRAYSIZE(name) ? LookupPrivilegeValueW(NULL, name, lpLuid)
@@ -76,7 +72,6 @@ WINBOOL WINAPI AdjustTokenPrivileges(HANDLE TokenHandle, WINBOOL DisableAllPrivi
     DWORD n = DisableAllPrivileges || !NewState ? 0 : NewState->PrivilegeCount;
     DWORD needed =
         (DWORD)(offsetof(TOKEN_PRIVILEGES, Privileges) + n * sizeof(LUID_AND_ATTRIBUTES));
-    (void)TokenHandle;
     if (!DisableAllPrivileges && !NewState)
         return fail_token(ERROR_INVALID_PARAMETER);
     if (ReturnLength)
@@ -109,7 +104,6 @@ WINBOOL WINAPI GetTokenInformation(HANDLE TokenHandle,
                                    LPVOID TokenInformation, DWORD TokenInformationLength,
                                    PDWORD ReturnLength)
 {
-    (void)TokenHandle;
     if (TokenInformationClass != TokenElevation)
         return fail_token(ERROR_INVALID_PARAMETER);
     *ReturnLength = sizeof(TOKEN_ELEVATION);

@@ -14,7 +14,6 @@
 #define PROCESSORS 64
 #define NAME_CHARS 64
 #define POLL_MS 5
-#define PMC_MAX 7 /* counters in a record */
 
 enum state { FREE, OPEN, RUNNING, CLOSING };
 

@@ -246,7 +246,6 @@ static ULONG debug_print(const char *format, va_list args)
 ULONG DbgPrint(const char *Format, ...) { WITH_LIST(ULONG, Format, debug_print(Format, args)); }
 ULONG DbgPrintEx(ULONG ComponentId, ULONG Level, const char *Format, ...)
 {
-    (void)ComponentId, (void)Level;
     WITH_LIST(ULONG, Format, debug_print(Format, args));
 }
 

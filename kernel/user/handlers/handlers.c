@@ -39,25 +39,15 @@ PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 Image
 {
     ULONG count;
     PRUNTIME_FUNCTION table = exception_table(ControlPc, ImageBase, &count);
-    (void)HistoryTable;
     return table ? search_functions(table, count, (ULONG)(ControlPc - *ImageBase)) : NULL;
 }
 
-LONG call_vectored(EXCEPTION_POINTERS *pointers)
-{
-    (void)pointers;
-    return EXCEPTION_CONTINUE_SEARCH;
-}
+LONG call_vectored(EXCEPTION_POINTERS *pointers) { return EXCEPTION_CONTINUE_SEARCH; }
 
-LONG call_unhandled(EXCEPTION_POINTERS *pointers)
-{
-    (void)pointers;
-    return EXCEPTION_CONTINUE_SEARCH;
-}
+LONG call_unhandled(EXCEPTION_POINTERS *pointers) { return EXCEPTION_CONTINUE_SEARCH; }
 
 NTSTATUS NTAPI NtContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert)
 {
-    (void)TestAlert;
     RtlRestoreContext(ContextRecord, NULL);
     __builtin_unreachable();
 }
@@ -65,7 +55,6 @@ NTSTATUS NTAPI NtContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert)
 NTSTATUS NTAPI NtRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRecord,
                                 BOOLEAN FirstChance)
 {
-    (void)FirstChance;
     exception_unhandled(ExceptionRecord, ContextRecord);
 }
 

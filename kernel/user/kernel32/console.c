@@ -19,7 +19,6 @@ BOOL WINAPI GetConsoleMode(HANDLE hConsoleHandle, LPDWORD lpMode)
 
 BOOL WINAPI SetConsoleMode(HANDLE hConsoleHandle, DWORD dwMode)
 {
-    (void)dwMode;
     return VerifyConsoleIoHandle(hConsoleHandle);
 }
 
@@ -31,7 +30,6 @@ BOOL WINAPI SetConsoleCP(UINT wCodePageID) { return IsValidCodePage(wCodePageID)
 BOOL WINAPI WriteConsoleA(HANDLE hConsoleOutput, CONST VOID *lpBuffer, DWORD nNumberOfCharsToWrite,
                           LPDWORD lpNumberOfCharsWritten, LPVOID lpReserved)
 {
-    (void)lpReserved;
     return WriteFile(hConsoleOutput, lpBuffer, nNumberOfCharsToWrite, lpNumberOfCharsWritten, NULL);
 }
 
@@ -40,7 +38,6 @@ BOOL WINAPI WriteConsoleW(HANDLE hConsoleOutput, CONST VOID *lpBuffer, DWORD nNu
 {
     const WCHAR *text = lpBuffer;
     char bytes[3 * 64];
-    (void)lpReserved;
     for (DWORD done = 0, part; done < nNumberOfCharsToWrite; done += part) {
         part = nNumberOfCharsToWrite - done < 64 ? nNumberOfCharsToWrite - done : 64;
         int n = WideCharToMultiByte(CP_UTF8, 0, text + done, (int)part, bytes, sizeof bytes, NULL,
@@ -67,19 +64,10 @@ WINBOOL WINAPI GetConsoleScreenBufferInfo(HANDLE hConsoleOutput,
 
 WINBOOL WINAPI SetConsoleTextAttribute(HANDLE hConsoleOutput, WORD wAttributes)
 {
-    (void)wAttributes;
     return is_output(hConsoleOutput) || fail(ERROR_INVALID_HANDLE);
 }
 
-WINBOOL WINAPI SetConsoleTitleA(LPCSTR lpConsoleTitle)
-{
-    (void)lpConsoleTitle;
-    return TRUE;
-}
+WINBOOL WINAPI SetConsoleTitleA(LPCSTR lpConsoleTitle) { return TRUE; }
 
 /* Nobody presses Ctrl-C. */
-WINBOOL WINAPI SetConsoleCtrlHandler(PHANDLER_ROUTINE HandlerRoutine, WINBOOL Add)
-{
-    (void)HandlerRoutine, (void)Add;
-    return TRUE;
-}
+WINBOOL WINAPI SetConsoleCtrlHandler(PHANDLER_ROUTINE HandlerRoutine, WINBOOL Add) { return TRUE; }

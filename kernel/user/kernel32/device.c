@@ -42,8 +42,6 @@ HANDLE WINAPI CreateFileW(LPCWSTR lpFileName, DWORD dwDesiredAccess, DWORD dwSha
     OBJECT_ATTRIBUTES attributes;
     IO_STATUS_BLOCK block;
     HANDLE handle;
-    (void)dwShareMode, (void)lpSecurityAttributes, (void)dwCreationDisposition;
-    (void)dwFlagsAndAttributes, (void)hTemplateFile;
     if (lpFileName && is_device_name(lpFileName, "CONOUT$"))
         return STANDARD_OUTPUT;
     if (lpFileName && is_device_name(lpFileName, "CONIN$"))

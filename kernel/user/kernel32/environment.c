@@ -38,11 +38,7 @@ LPWCH WINAPI GetEnvironmentStringsW(void)
     return block;
 }
 
-BOOL WINAPI FreeEnvironmentStringsW(LPWCH penv)
-{
-    (void)penv;
-    return TRUE;
-}
+BOOL WINAPI FreeEnvironmentStringsW(LPWCH penv) { return TRUE; }
 
 /* Also GetEnvironmentStringsA. */
 LPCH WINAPI GetEnvironmentStrings(void)

@@ -40,7 +40,6 @@ BOOL WINAPI WriteFile(HANDLE hFile, LPCVOID lpBuffer, DWORD nNumberOfBytesToWrit
                       LPDWORD lpNumberOfBytesWritten, LPOVERLAPPED lpOverlapped)
 {
     IO_STATUS_BLOCK block = { 0 };
-    (void)lpOverlapped;
     NTSTATUS status = NtWriteFile(hFile, NULL, NULL, NULL, &block, (PVOID)lpBuffer,
                                   nNumberOfBytesToWrite, NULL, NULL);
     if (lpNumberOfBytesWritten)
@@ -52,7 +51,6 @@ BOOL WINAPI WriteFile(HANDLE hFile, LPCVOID lpBuffer, DWORD nNumberOfBytesToWrit
 BOOL WINAPI ReadFile(HANDLE hFile, LPVOID lpBuffer, DWORD nNumberOfBytesToRead,
                      LPDWORD lpNumberOfBytesRead, LPOVERLAPPED lpOverlapped)
 {
-    (void)lpBuffer, (void)nNumberOfBytesToRead, (void)lpOverlapped;
     if (lpNumberOfBytesRead)
         *lpNumberOfBytesRead = 0;
     return hFile == STANDARD_INPUT || succeeded(NtReadFile(hFile));
@@ -62,7 +60,6 @@ BOOL WINAPI ReadFile(HANDLE hFile, LPVOID lpBuffer, DWORD nNumberOfBytesToRead,
 BOOL WINAPI GetOverlappedResult(HANDLE hFile, LPOVERLAPPED lpOverlapped,
                                 LPDWORD lpNumberOfBytesTransferred, WINBOOL bWait)
 {
-    (void)hFile, (void)bWait;
     *lpNumberOfBytesTransferred = (DWORD)lpOverlapped->InternalHigh;
     return succeeded((NTSTATUS)lpOverlapped->Internal);
 }

@@ -8,8 +8,6 @@ HANDLE WINAPI FindFirstFileExW(LPCWSTR lpFileName, FINDEX_INFO_LEVELS fInfoLevel
                                LPVOID lpFindFileData, FINDEX_SEARCH_OPS fSearchOp,
                                LPVOID lpSearchFilter, DWORD dwAdditionalFlags)
 {
-    (void)lpFileName, (void)fInfoLevelId, (void)lpFindFileData, (void)fSearchOp;
-    (void)lpSearchFilter, (void)dwAdditionalFlags;
     find_nothing();
     return INVALID_HANDLE_VALUE;
 }
@@ -17,19 +15,13 @@ HANDLE WINAPI FindFirstFileExW(LPCWSTR lpFileName, FINDEX_INFO_LEVELS fInfoLevel
 /* No search has begun. */
 WINBOOL WINAPI FindNextFileW(HANDLE hFindFile, LPWIN32_FIND_DATAW lpFindFileData)
 {
-    (void)hFindFile, (void)lpFindFileData;
     return fail(ERROR_INVALID_HANDLE);
 }
 
-WINBOOL WINAPI FindClose(HANDLE hFindFile)
-{
-    (void)hFindFile;
-    return fail(ERROR_INVALID_HANDLE);
-}
+WINBOOL WINAPI FindClose(HANDLE hFindFile) { return fail(ERROR_INVALID_HANDLE); }
 
 DWORD WINAPI GetFileAttributesW(LPCWSTR lpFileName)
 {
-    (void)lpFileName;
     find_nothing();
     return INVALID_FILE_ATTRIBUTES;
 }
@@ -37,25 +29,15 @@ DWORD WINAPI GetFileAttributesW(LPCWSTR lpFileName)
 WINBOOL WINAPI GetFileAttributesExW(LPCWSTR lpFileName, GET_FILEEX_INFO_LEVELS fInfoLevelId,
                                     LPVOID lpFileInformation)
 {
-    (void)lpFileName, (void)fInfoLevelId, (void)lpFileInformation;
     return find_nothing();
 }
 
-WINBOOL WINAPI DeleteFileW(LPCWSTR lpFileName)
-{
-    (void)lpFileName;
-    return find_nothing();
-}
+WINBOOL WINAPI DeleteFileW(LPCWSTR lpFileName) { return find_nothing(); }
 
-WINBOOL WINAPI RemoveDirectoryW(LPCWSTR lpPathName)
-{
-    (void)lpPathName;
-    return find_nothing();
-}
+WINBOOL WINAPI RemoveDirectoryW(LPCWSTR lpPathName) { return find_nothing(); }
 
 WINBOOL WINAPI CreateDirectoryW(LPCWSTR lpPathName, LPSECURITY_ATTRIBUTES lpSecurityAttributes)
 {
-    (void)lpPathName, (void)lpSecurityAttributes;
     return fail(ERROR_ACCESS_DENIED);
 }
 
@@ -107,16 +89,11 @@ static BOOL no_place(HANDLE file)
                                                           : ERROR_INVALID_HANDLE);
 }
 
-WINBOOL WINAPI GetFileSizeEx(HANDLE hFile, PLARGE_INTEGER lpFileSize)
-{
-    (void)lpFileSize;
-    return no_place(hFile);
-}
+WINBOOL WINAPI GetFileSizeEx(HANDLE hFile, PLARGE_INTEGER lpFileSize) { return no_place(hFile); }
 
 WINBOOL WINAPI SetFilePointerEx(HANDLE hFile, LARGE_INTEGER liDistanceToMove,
                                 PLARGE_INTEGER lpNewFilePointer, DWORD dwMoveMethod)
 {
-    (void)liDistanceToMove, (void)lpNewFilePointer, (void)dwMoveMethod;
     return no_place(hFile);
 }
 
@@ -128,7 +105,6 @@ BOOL WINAPI read_console(HANDLE hConsoleInput, LPVOID lpBuffer, DWORD nNumberOfC
 BOOL WINAPI read_console(HANDLE hConsoleInput, LPVOID lpBuffer, DWORD nNumberOfCharsToRead,
                          LPDWORD lpNumberOfCharsRead, LPVOID pInputControl)
 {
-    (void)lpBuffer, (void)nNumberOfCharsToRead, (void)pInputControl;
     if (hConsoleInput != STANDARD_INPUT)
         return fail(ERROR_INVALID_HANDLE);
     *lpNumberOfCharsRead = 0;

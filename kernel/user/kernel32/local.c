@@ -29,7 +29,6 @@ PVOID WINAPI DecodePointer(PVOID Ptr) { return (PVOID)(turned((ULONG_PTR)Ptr, 47
 WINBOOL WINAPI HeapSetInformation(HANDLE HeapHandle, HEAP_INFORMATION_CLASS HeapInformationClass,
                                   PVOID HeapInformation, SIZE_T HeapInformationLength)
 {
-    (void)HeapHandle, (void)HeapInformation, (void)HeapInformationLength;
     return HeapInformationClass == HeapCompatibilityInformation ||
                    HeapInformationClass == HeapEnableTerminationOnCorruption
                ? TRUE
@@ -40,7 +39,6 @@ WINBOOL WINAPI HeapQueryInformation(HANDLE HeapHandle, HEAP_INFORMATION_CLASS He
                                     PVOID HeapInformation, SIZE_T HeapInformationLength,
                                     PSIZE_T ReturnLength)
 {
-    (void)HeapHandle;
     if (HeapInformationClass != HeapCompatibilityInformation)
         return fail(ERROR_INVALID_PARAMETER);
     if (ReturnLength)
@@ -61,7 +59,6 @@ VOID WINAPI FreeLibraryAndExitThread(HMODULE hLibModule, DWORD dwExitCode)
 
 WINBOOL WINAPI IsWow64Process(HANDLE hProcess, PBOOL Wow64Process)
 {
-    (void)hProcess;
     *Wow64Process = FALSE;
     return TRUE;
 }

@@ -44,7 +44,6 @@ int WINAPI LCMapStringW(LCID Locale, DWORD dwMapFlags, LPCWSTR lpSrcStr, int cch
                         LPWSTR lpDestStr, int cchDest)
 {
     bool to_lower = dwMapFlags & LCMAP_LOWERCASE, to_upper = dwMapFlags & LCMAP_UPPERCASE;
-    (void)Locale;
     if (!lpSrcStr || !cchSrc || cchDest < 0 || (cchDest && !lpDestStr))
         return fail(ERROR_INVALID_PARAMETER);
     if (to_lower == to_upper || dwMapFlags & LCMAP_SORTKEY)
@@ -61,7 +60,6 @@ int WINAPI LCMapStringEx(LPCWSTR lpLocaleName, DWORD dwMapFlags, LPCWSTR lpSrcSt
                          LPWSTR lpDestStr, int cchDest, LPNLSVERSIONINFO lpVersionInformation,
                          LPVOID lpReserved, LPARAM sortHandle)
 {
-    (void)lpLocaleName, (void)lpVersionInformation, (void)lpReserved, (void)sortHandle;
     return LCMapStringW(INVARIANT, dwMapFlags, lpSrcStr, cchSrc, lpDestStr, cchDest);
 }
 
@@ -86,7 +84,6 @@ int WINAPI CompareStringOrdinal(LPCWCH lpString1, int cchCount1, LPCWCH lpString
 int WINAPI CompareStringW(LCID Locale, DWORD dwCmpFlags, PCNZWCH lpString1, int cchCount1,
                           PCNZWCH lpString2, int cchCount2)
 {
-    (void)Locale;
     return CompareStringOrdinal(lpString1, cchCount1 < 0 ? -1 : cchCount1, lpString2,
                                 cchCount2 < 0 ? -1 : cchCount2,
                                 !!(dwCmpFlags & (NORM_IGNORECASE | LINGUISTIC_IGNORECASE)));
@@ -96,7 +93,6 @@ int WINAPI CompareStringEx(LPCWSTR lpLocaleName, DWORD dwCmpFlags, LPCWCH lpStri
                            LPCWCH lpString2, int cchCount2, LPNLSVERSIONINFO lpVersionInformation,
                            LPVOID lpReserved, LPARAM lParam)
 {
-    (void)lpLocaleName, (void)lpVersionInformation, (void)lpReserved, (void)lParam;
     return CompareStringW(INVARIANT, dwCmpFlags, lpString1, cchCount1, lpString2, cchCount2);
 }
 
@@ -105,7 +101,6 @@ int WINAPI CompareStringEx(LPCWSTR lpLocaleName, DWORD dwCmpFlags, LPCWCH lpStri
 LCID WINAPI GetUserDefaultLCID(void) { return ENGLISH; }
 WINBOOL WINAPI IsValidLocale(LCID Locale, DWORD dwFlags)
 {
-    (void)dwFlags;
     return Locale == INVARIANT || Locale == ENGLISH;
 }
 
@@ -138,7 +133,6 @@ int WINAPI LCIDToLocaleName(LCID Locale, LPWSTR lpName, int cchName, DWORD dwFla
 /* NULL is the user's. 0: ERROR_INVALID_PARAMETER, there is no such locale. */
 LCID WINAPI LocaleNameToLCID(LPCWSTR lpName, DWORD dwFlags)
 {
-    (void)dwFlags;
     if (!lpName || CompareStringOrdinal(lpName, -1, L"en-US", -1, TRUE) == CSTR_EQUAL)
         return ENGLISH;
     return *lpName ? (LCID)fail(ERROR_INVALID_PARAMETER) : INVARIANT;
@@ -147,7 +141,6 @@ LCID WINAPI LocaleNameToLCID(LPCWSTR lpName, DWORD dwFlags)
 WINBOOL WINAPI EnumSystemLocalesW(LOCALE_ENUMPROCW lpLocaleEnumProc, DWORD dwFlags)
 {
     WCHAR name[] = L"00000409";
-    (void)dwFlags;
     if (!lpLocaleEnumProc)
         return fail(ERROR_INVALID_PARAMETER);
     lpLocaleEnumProc(name);
@@ -158,7 +151,6 @@ WINBOOL WINAPI EnumSystemLocalesEx(LOCALE_ENUMPROCEX lpLocaleEnumProcEx, DWORD d
                                    LPARAM lParam, LPVOID lpReserved)
 {
     WCHAR name[] = L"en-US";
-    (void)dwFlags;
     if (!lpLocaleEnumProcEx || lpReserved)
         return fail(ERROR_INVALID_PARAMETER);
     lpLocaleEnumProcEx(name, LOCALE_WINDOWS | LOCALE_SPECIFICDATA, lParam);
@@ -186,7 +178,6 @@ static const struct {
 int WINAPI GetLocaleInfoW(LCID Locale, LCTYPE LCType, LPWSTR lpLCData, int cchData)
 {
     LCTYPE type = LCType & ~(LCTYPE)(LOCALE_NOUSEROVERRIDE | LOCALE_RETURN_NUMBER);
-    (void)Locale;
     for (unsigned i = 0; i < ARRAYSIZE(properties); i++) {
         if (properties[i].type != type)
             continue;

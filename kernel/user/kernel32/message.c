@@ -83,13 +83,11 @@ static DWORD give_message(DWORD flags, DWORD id, void *buffer, DWORD size, size_
 DWORD WINAPI FormatMessageW(DWORD dwFlags, LPCVOID lpSource, DWORD dwMessageId, DWORD dwLanguageId,
                             LPWSTR lpBuffer, DWORD nSize, va_list *Arguments)
 {
-    (void)lpSource, (void)dwLanguageId, (void)Arguments;
     return give_message(dwFlags, dwMessageId, lpBuffer, nSize, sizeof *lpBuffer);
 }
 
 DWORD WINAPI FormatMessageA(DWORD dwFlags, LPCVOID lpSource, DWORD dwMessageId, DWORD dwLanguageId,
                             LPSTR lpBuffer, DWORD nSize, va_list *Arguments)
 {
-    (void)lpSource, (void)dwLanguageId, (void)Arguments;
     return give_message(dwFlags, dwMessageId, lpBuffer, nSize, sizeof *lpBuffer);
 }

@@ -13,7 +13,6 @@ HMODULE WINAPI LoadLibraryExW(LPCWSTR lpLibFileName, HANDLE hFile, DWORD dwFlags
 {
     UNICODE_STRING name = string_of(lpLibFileName);
     PVOID base;
-    (void)hFile, (void)dwFlags;
     return succeeded(LdrLoadDll(NULL, NULL, &name, &base)) ? base : NULL;
 }
 
@@ -131,7 +130,6 @@ PVOID WINAPI ResolveDelayLoadedAPI(BYTE *base, const IMAGE_DELAYLOAD_DESCRIPTOR 
                                : (const char *)base + name->u1.AddressOfData + 2;
     HMODULE module = LoadLibraryA(library);
     FARPROC found = module ? GetProcAddress(module, function) : NULL;
-    (void)hook, (void)flags;
     if (!found)
         return failed ? (PVOID)failed(library, function) : NULL;
     slot->u1.Function = (ULONG_PTR)found;

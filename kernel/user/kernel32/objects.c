@@ -61,7 +61,6 @@ HANDLE WINAPI CreateEventExW(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCWSTR lp
 {
     struct name n;
     HANDLE handle = NULL;
-    (void)lpEventAttributes;
     return object_handle(NtCreateEvent(&handle, dwDesiredAccess, named(&n, lpName),
                                        dwFlags & CREATE_EVENT_MANUAL_RESET ? 0 : 1,
                                        (dwFlags & CREATE_EVENT_INITIAL_SET) != 0),
@@ -101,7 +100,6 @@ HANDLE WINAPI CreateSemaphoreExW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LO
 {
     struct name n;
     HANDLE handle = NULL;
-    (void)lpSemaphoreAttributes, (void)dwFlags;
     return object_handle(NtCreateSemaphore(&handle, dwDesiredAccess, named(&n, lpName),
                                            lInitialCount, lMaximumCount),
                          &handle);
@@ -136,7 +134,6 @@ HANDLE WINAPI CreateMutexExW(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCWSTR lp
 {
     struct name n;
     HANDLE handle = NULL;
-    (void)lpMutexAttributes;
     return object_handle(NtCreateMutant(&handle, dwDesiredAccess, named(&n, lpName),
                                         (dwFlags & CREATE_MUTEX_INITIAL_OWNER) != 0),
                          &handle);
@@ -169,7 +166,6 @@ HANDLE WINAPI CreateWaitableTimerExW(LPSECURITY_ATTRIBUTES lpTimerAttributes, LP
 {
     struct name n;
     HANDLE handle = NULL;
-    (void)lpTimerAttributes;
     if (dwFlags & ~(DWORD)TIMER_FLAGS) {
         fail(ERROR_INVALID_PARAMETER);
         return NULL;

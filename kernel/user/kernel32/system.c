@@ -61,7 +61,6 @@ WORD WINAPI GetActiveProcessorGroupCount(void)
 WINBOOL WINAPI GetProcessAffinityMask(HANDLE hProcess, PDWORD_PTR lpProcessAffinityMask,
                                       PDWORD_PTR lpSystemAffinityMask)
 {
-    (void)hProcess;
     *lpProcessAffinityMask = *lpSystemAffinityMask = all_processors();
     return TRUE;
 }
@@ -108,7 +107,6 @@ WINBOOL WINAPI GetVersionExA(LPOSVERSIONINFOA lpVersionInformation)
 /* NT: a process may run on all processors, of all groups; only threads have affinities. */
 WINBOOL WINAPI SetProcessAffinityMask(HANDLE hProcess, DWORD_PTR dwProcessAffinityMask)
 {
-    (void)hProcess;
     if (!dwProcessAffinityMask || (dwProcessAffinityMask & ~all_processors()))
         return fail(ERROR_INVALID_PARAMETER);
     return dwProcessAffinityMask == all_processors() || fail(ERROR_NOT_SUPPORTED);

@@ -91,7 +91,6 @@ int WINAPI WideCharToMultiByte(UINT CodePage, DWORD dwFlags, LPCWCH lpWideCharSt
 {
     char bytes[4];
     int n = 0;
-    (void)dwFlags, (void)lpDefaultChar;
     if (!lpWideCharStr || !cchWideChar || !is_known(CodePage))
         return fail(ERROR_INVALID_PARAMETER);
     if (lpUsedDefaultChar)
@@ -111,11 +110,7 @@ int WINAPI WideCharToMultiByte(UINT CodePage, DWORD dwFlags, LPCWCH lpWideCharSt
 UINT WINAPI GetACP(void) { return CP_UTF8; }
 UINT WINAPI GetOEMCP(void) { return CP_UTF8; }
 BOOL WINAPI IsValidCodePage(UINT CodePage) { return CodePage == CP_UTF8 || CodePage == 20127; }
-BOOL WINAPI IsDBCSLeadByteEx(UINT CodePage, BYTE TestChar)
-{
-    (void)CodePage, (void)TestChar;
-    return FALSE;
-}
+BOOL WINAPI IsDBCSLeadByteEx(UINT CodePage, BYTE TestChar) { return FALSE; }
 
 BOOL WINAPI GetCPInfo(UINT CodePage, LPCPINFO lpCPInfo)
 {

@@ -88,7 +88,6 @@ VOID WINAPI GetLocalTime(LPSYSTEMTIME lpSystemTime) { GetSystemTime(lpSystemTime
 
 WINBOOL WINAPI SetSystemTime(const SYSTEMTIME *lpSystemTime)
 {
-    (void)lpSystemTime;
     return fail(ERROR_PRIVILEGE_NOT_HELD);
 }
 

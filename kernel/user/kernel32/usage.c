@@ -92,16 +92,11 @@ WINBOOL WINAPI GlobalMemoryStatusEx(LPMEMORYSTATUSEX lpBuffer)
     return TRUE;
 }
 
-DWORD WINAPI GetProcessId(HANDLE Process)
-{
-    (void)Process;
-    return GetCurrentProcessId();
-}
+DWORD WINAPI GetProcessId(HANDLE Process) { return GetCurrentProcessId(); }
 
 /* It runs, as it asks. */
 WINBOOL WINAPI GetExitCodeProcess(HANDLE hProcess, LPDWORD lpExitCode)
 {
-    (void)hProcess;
     *lpExitCode = STILL_ACTIVE;
     return TRUE;
 }
@@ -110,7 +105,6 @@ WINBOOL WINAPI GetExitCodeProcess(HANDLE hProcess, LPDWORD lpExitCode)
 
 DWORD WINAPI SetThreadIdealProcessor(HANDLE hThread, DWORD dwIdealProcessor)
 {
-    (void)hThread;
     if (dwIdealProcessor == MAXIMUM_PROCESSORS || dwIdealProcessor < teb()->peb->processors)
         return 0;
     fail(ERROR_INVALID_PARAMETER);
@@ -126,7 +120,6 @@ WINBOOL WINAPI SetThreadStackGuarantee(PULONG StackSizeInBytes)
 
 WINBOOL WINAPI SetThreadPriorityBoost(HANDLE hThread, WINBOOL bDisablePriorityBoost)
 {
-    (void)hThread, (void)bDisablePriorityBoost;
     return TRUE;
 }
 

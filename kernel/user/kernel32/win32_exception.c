@@ -15,7 +15,6 @@ SetUnhandledExceptionFilter(LPTOP_LEVEL_EXCEPTION_FILTER lpTopLevelExceptionFilt
 /* NT: the process ends by the exception itself; there is no dialog to show. */
 LONG WINAPI UnhandledExceptionFilter(struct _EXCEPTION_POINTERS *ExceptionInfo)
 {
-    (void)ExceptionInfo;
     return EXCEPTION_CONTINUE_SEARCH;
 }
 

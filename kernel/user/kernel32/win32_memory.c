@@ -55,20 +55,11 @@ SIZE_T WINAPI VirtualQuery(LPCVOID lpAddress, PMEMORY_BASIC_INFORMATION lpBuffer
 }
 
 /* NT: no effect: all pages stay in memory. */
-BOOL WINAPI VirtualLock(LPVOID lpAddress, SIZE_T dwSize)
-{
-    (void)lpAddress, (void)dwSize;
-    return TRUE;
-}
-BOOL WINAPI VirtualUnlock(LPVOID lpAddress, SIZE_T dwSize)
-{
-    (void)lpAddress, (void)dwSize;
-    return TRUE;
-}
+BOOL WINAPI VirtualLock(LPVOID lpAddress, SIZE_T dwSize) { return TRUE; }
+BOOL WINAPI VirtualUnlock(LPVOID lpAddress, SIZE_T dwSize) { return TRUE; }
 
 BOOL WINAPI FlushInstructionCache(HANDLE hProcess, LPCVOID lpBaseAddress, SIZE_T dwSize)
 {
-    (void)hProcess, (void)lpBaseAddress, (void)dwSize;
     return TRUE;
 }
 

@@ -47,7 +47,6 @@ VOID WINAPI OutputDebugStringA(LPCSTR lpOutputString)
 HANDLE WINAPI OpenProcess(DWORD dwDesiredAccess, BOOL bInheritHandle, DWORD dwProcessId)
 {
     HANDLE handle;
-    (void)bInheritHandle;
     if (dwProcessId != GetCurrentProcessId()) {
         fail(ERROR_INVALID_PARAMETER);
         return NULL;

@@ -9,7 +9,6 @@ HANDLE WINAPI CreateThread(LPSECURITY_ATTRIBUTES lpThreadAttributes, SIZE_T dwSt
     HANDLE thread;
     struct thread_information info;
     bool reserve = dwCreationFlags & STACK_SIZE_PARAM_IS_A_RESERVATION;
-    (void)lpThreadAttributes;
     if (!succeeded(NtCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, CURRENT_PROCESS,
                                     (PVOID)lpStartAddress, lpParameter,
                                     dwCreationFlags & CREATE_SUSPENDED ? 1 : 0, 0,
@@ -95,7 +94,6 @@ BOOL WINAPI DuplicateHandle(HANDLE hSourceProcessHandle, HANDLE hSourceHandle,
                             DWORD dwDesiredAccess, BOOL bInheritHandle, DWORD dwOptions)
 {
     HANDLE handle;
-    (void)bInheritHandle;
     return succeeded(NtDuplicateObject(hSourceProcessHandle, hSourceHandle, hTargetProcessHandle,
                                        lpTargetHandle ? lpTargetHandle : &handle, dwDesiredAccess,
                                        0, dwOptions));
@@ -117,15 +115,10 @@ int WINAPI GetThreadPriority(HANDLE hThread)
 }
 
 /* NT: one priority class, normal. */
-DWORD WINAPI GetPriorityClass(HANDLE hProcess)
-{
-    (void)hProcess;
-    return NORMAL_PRIORITY_CLASS;
-}
+DWORD WINAPI GetPriorityClass(HANDLE hProcess) { return NORMAL_PRIORITY_CLASS; }
 
 WINBOOL WINAPI SetPriorityClass(HANDLE hProcess, DWORD dwPriorityClass)
 {
-    (void)hProcess;
     return dwPriorityClass == NORMAL_PRIORITY_CLASS || fail(ERROR_NOT_SUPPORTED);
 }
 

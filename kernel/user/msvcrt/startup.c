@@ -110,7 +110,6 @@ char *getenv(const char *name)
 
 int __getmainargs(int *count, char ***to, char ***environment, int glob, _startupinfo *info)
 {
-    (void)glob, (void)info;
     *count = argument_count;
     *to = arguments;
     *environment = __initenv;
@@ -119,7 +118,6 @@ int __getmainargs(int *count, char ***to, char ***environment, int glob, _startu
 
 int __wgetmainargs(int *count, wchar_t ***to, wchar_t ***environment, int glob, _startupinfo *info)
 {
-    (void)glob, (void)info;
     *count = argument_count;
     *to = wide_arguments;
     *environment = __winitenv;
@@ -156,7 +154,6 @@ void _unlock(int number) { LeaveCriticalSection(&locks[number & (LOCKS - 1)]); }
 BOOL WINAPI entry(HINSTANCE instance, DWORD reason, LPVOID reserved);
 BOOL WINAPI entry(HINSTANCE instance, DWORD reason, LPVOID reserved)
 {
-    (void)instance, (void)reserved;
     if (reason == DLL_THREAD_DETACH)
         thread_data_end();
     if (reason != DLL_PROCESS_ATTACH)

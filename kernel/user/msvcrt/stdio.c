@@ -58,22 +58,13 @@ int puts(const char *text) { return printf("%s\n", text) < 0 ? EOF : 0; }
 int fflush(FILE *stream) { return stream && _fileno(stream) < 0 ? EOF : 0; }
 int setvbuf(FILE *stream, char *buffer, int mode, size_t size)
 {
-    (void)buffer, (void)mode, (void)size;
     return _fileno(stream) < 0 ? -1 : 0;
 }
 
 /* --- Files by number. --- */
 
-int _setmode(int file, int mode)
-{
-    (void)mode;
-    return (unsigned)file < 3 ? _O_TEXT : bad();
-}
-int _read(int file, void *to, unsigned size)
-{
-    (void)to, (void)size;
-    return file == 0 ? 0 : bad();
-}
+int _setmode(int file, int mode) { return (unsigned)file < 3 ? _O_TEXT : bad(); }
+int _read(int file, void *to, unsigned size) { return file == 0 ? 0 : bad(); }
 int _close(int file) { return (unsigned)file < 3 ? 0 : bad(); }
 
 /* --- printf: mingw-w64's own formatting, and what it calls. --- */
@@ -83,7 +74,6 @@ int __mingw_vsnprintf(char *text, size_t size, const char *format, va_list args)
 size_t wcrtomb(char *to, wchar_t c, mbstate_t *state)
 {
     char bytes[8];
-    (void)state;
     int n = WideCharToMultiByte(CP_UTF8, 0, &c, 1, bytes, sizeof bytes, NULL, NULL);
     if (to)
         memcpy(to, bytes, (size_t)n);
@@ -93,7 +83,6 @@ size_t wcrtomb(char *to, wchar_t c, mbstate_t *state)
 /* Of localeconv's texts, which are ASCII. */
 size_t mbrtowc(wchar_t *to, const char *from, size_t size, mbstate_t *state)
 {
-    (void)size, (void)state;
     *to = (wchar_t)*from;
     return *from != 0;
 }

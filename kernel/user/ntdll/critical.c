@@ -14,7 +14,6 @@ NTSTATUS NTAPI RtlInitializeCriticalSectionEx(PRTL_CRITICAL_SECTION CriticalSect
                                               ULONG SpinCount, ULONG Flags)
 {
     static RTL_CRITICAL_SECTION_DEBUG debug; /* NT: each has its own */
-    (void)Flags;
     *CriticalSection =
         (RTL_CRITICAL_SECTION){ .DebugInfo = &debug, .LockCount = FREE, .SpinCount = SpinCount };
     return STATUS_SUCCESS;

@@ -68,7 +68,6 @@ EXCEPTION_DISPOSITION meet_unwinding(PEXCEPTION_RECORD record, PVOID frame, PCON
                                      PDISPATCHER_CONTEXT d)
 {
     DWORD64 target = d->TargetIp;
-    (void)record, (void)context;
     *d = **(PDISPATCHER_CONTEXT *)((uint8_t *)frame + 0x20);
     d->TargetIp = target;
     return ExceptionCollidedUnwind;
@@ -223,7 +222,6 @@ VOID NTAPI RtlUnwindEx(PVOID TargetFrame, PVOID TargetIp, PEXCEPTION_RECORD Exce
     EXCEPTION_RECORD own = { .ExceptionCode = (DWORD)STATUS_UNWIND };
     PEXCEPTION_RECORD record = ExceptionRecord ? ExceptionRecord : &own;
     struct walk w;
-    (void)ContextRecord, (void)HistoryTable;
     capture_here(&w.context);
     own.ExceptionAddress = (PVOID)w.context.Rip;
     record->ExceptionFlags |= EXCEPTION_UNWINDING;

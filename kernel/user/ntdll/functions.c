@@ -8,7 +8,6 @@ PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 Image
                                                PUNWIND_HISTORY_TABLE HistoryTable)
 {
     const struct module *m = module_at((const void *)ControlPc);
-    (void)HistoryTable;
     if (!m)
         return NULL;
     const struct pe_directory *d = &m->pe.directories[PE_EXCEPTIONS];
@@ -22,11 +21,7 @@ PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 Image
 struct stack current_stack(void) { return (struct stack){ teb()->stack_limit, teb()->stack_base }; }
 
 /* NULL too, which was called. */
-bool can_look_through(DWORD64 pc)
-{
-    (void)pc;
-    return true;
-}
+bool can_look_through(DWORD64 pc) { return true; }
 
 void unwind_to_program(PCONTEXT context)
 {

@@ -193,7 +193,6 @@ static struct block *block_of(void *address)
 BOOLEAN NTAPI RtlFreeHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress)
 {
     struct heap *heap = heap_of(HeapHandle);
-    (void)Flags;
     if (!BaseAddress)
         return TRUE;
     struct block *block = block_of(BaseAddress);
@@ -214,7 +213,6 @@ BOOLEAN NTAPI RtlFreeHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress)
 
 SIZE_T NTAPI RtlSizeHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress)
 {
-    (void)HeapHandle, (void)Flags;
     return block_of(BaseAddress)->size;
 }
 
@@ -250,7 +248,6 @@ PVOID NTAPI RtlCreateHeap(ULONG Flags, PVOID HeapBase, SIZE_T ReserveSize, SIZE_
                           PVOID Lock, PRTL_HEAP_PARAMETERS Parameters)
 {
     struct heap *heap = RtlAllocateHeap(NULL, HEAP_ZERO_MEMORY, sizeof *heap);
-    (void)Flags, (void)HeapBase, (void)ReserveSize, (void)CommitSize, (void)Lock, (void)Parameters;
     if (heap)
         init_heap(heap);
     return heap;

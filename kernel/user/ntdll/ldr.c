@@ -29,7 +29,6 @@ NTSTATUS NTAPI LdrLoadDll(PWSTR SearchPath, PULONG Flags, PUNICODE_STRING Name, 
 {
     char name[256];
     struct module *m;
-    (void)SearchPath, (void)Flags;
     if (!narrow_name(Name, name, sizeof name))
         return STATUS_DLL_NOT_FOUND;
     RtlEnterCriticalSection(&loader_lock);
@@ -58,7 +57,6 @@ NTSTATUS NTAPI LdrUnloadDll(PVOID BaseAddress)
 /* NT: Flags may be LDR_ADDREF_DLL_PIN, which keeps the module, as each is kept here. */
 NTSTATUS NTAPI LdrAddRefDll(ULONG Flags, PVOID BaseAddress)
 {
-    (void)Flags;
     RtlEnterCriticalSection(&loader_lock);
     struct module *m = module_by_handle(BaseAddress);
     if (m)
@@ -70,7 +68,6 @@ NTSTATUS NTAPI LdrAddRefDll(ULONG Flags, PVOID BaseAddress)
 NTSTATUS NTAPI LdrGetDllHandle(PWSTR Path, PULONG Flags, PUNICODE_STRING Name, PVOID *BaseAddress)
 {
     char name[256];
-    (void)Path, (void)Flags;
     if (!narrow_name(Name, name, sizeof name))
         return STATUS_DLL_NOT_FOUND;
     RtlEnterCriticalSection(&loader_lock);

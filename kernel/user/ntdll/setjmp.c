@@ -9,7 +9,6 @@
 __attribute__((naked)) int _setjmp(jmp_buf buffer, void *frame);
 int _setjmp(jmp_buf buffer, void *frame)
 {
-    (void)buffer, (void)frame;
     __asm__(
         "movq %rdx, (%rcx)\n\tmovq %rbx, 8(%rcx)\n\tleaq 8(%rsp), %rax\n\tmovq %rax, 16(%rcx)\n\t"
         "movq %rbp, 24(%rcx)\n\tmovq %rsi, 32(%rcx)\n\tmovq %rdi, 40(%rcx)\n\t"
@@ -24,7 +23,6 @@ int _setjmp(jmp_buf buffer, void *frame)
 __attribute__((naked)) void longjmp(jmp_buf buffer, int value);
 void longjmp(jmp_buf buffer, int value)
 {
-    (void)buffer, (void)value;
     __asm__("movl %edx, %eax\n\ttestl %eax, %eax\n\tjnz 1f\n\tincl %eax\n1:\n\t"
             "movq 8(%rcx), %rbx\n\tmovq 16(%rcx), %rsp\n\tmovq 24(%rcx), %rbp\n\t"
             "movq 32(%rcx), %rsi\n\tmovq 40(%rcx), %rdi\n\tmovq 48(%rcx), %r12\n\t"

@@ -224,7 +224,6 @@ PEXCEPTION_ROUTINE NTAPI RtlVirtualUnwind(DWORD HandlerType, DWORD64 ImageBase, 
     ULONG offset = (ULONG)(ControlPc - ImageBase - FunctionEntry->BeginAddress);
     bool in_body = offset >= info->prologue;
     struct unwinding u = { ContextRecord, ContextRecord->Rsp, false };
-    (void)ContextPointers;
     if (has_frame(info, offset))
         u.frame = *context_register(ContextRecord, info->frame & 15) - 16 * (info->frame >> 4);
     *EstablisherFrame = u.frame;

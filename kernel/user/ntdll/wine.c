@@ -12,7 +12,6 @@ UCHAR __cdecl __wine_dbg_get_channel_flags(UCHAR *channel) { return *channel = 0
 int __cdecl __wine_dbg_header(int kind, UCHAR *channel, const char *function);
 int __cdecl __wine_dbg_header(int kind, UCHAR *channel, const char *function)
 {
-    (void)kind, (void)function;
     *channel = 0;
     return -1;
 }

@@ -11,7 +11,6 @@ enum { PRESENT = 1, PAGE = 4096, LARGE = 1 << 7 };
 #define CR4_PAE (1u << 5)
 #define CR4_LA57 (1u << 12)
 #define FRAME 0x000ffffffffff000ul
-#define IGNORED_IN_PDPT 0x1eul /* of PAE: it has no permissions */
 
 static uint64_t read_entry(uint64_t physical, unsigned size, struct walk *w)
 {

@@ -26,6 +26,7 @@ static inline unsigned __int64 read_exactly(unsigned long selector)
 }
 
 #include "kernel/nt/nt_thread_profiling.h"
+#include "kernel/nt/nt_waits.h"
 
 #define NtCurrentProcess() ((HANDLE)(LONG_PTR)-1)
 #define NtCurrentThread() ((HANDLE)(LONG_PTR)-2)
@@ -42,33 +43,6 @@ static inline unsigned __int64 read_exactly(unsigned long selector)
 #define SE_SYSTEM_PROFILE_PRIVILEGE 11
 #define EVENT_QUERY_STATE 0x0001
 #define SEMAPHORE_QUERY_STATE 0x0001
-
-typedef enum _EVENT_TYPE { NotificationEvent, SynchronizationEvent } EVENT_TYPE;
-typedef enum _WAIT_TYPE { WaitAll, WaitAny } WAIT_TYPE;
-typedef enum _EVENT_INFORMATION_CLASS { EventBasicInformation } EVENT_INFORMATION_CLASS;
-typedef enum _SEMAPHORE_INFORMATION_CLASS { SemaphoreBasicInformation } SEMAPHORE_INFORMATION_CLASS;
-typedef enum _MUTANT_INFORMATION_CLASS {
-    MutantBasicInformation,
-    MutantOwnerInformation
-} MUTANT_INFORMATION_CLASS;
-
-typedef struct _EVENT_BASIC_INFORMATION {
-    EVENT_TYPE EventType;
-    LONG EventState;
-} EVENT_BASIC_INFORMATION;
-
-typedef struct _SEMAPHORE_BASIC_INFORMATION {
-    LONG CurrentCount, MaximumCount;
-} SEMAPHORE_BASIC_INFORMATION;
-
-typedef struct _MUTANT_BASIC_INFORMATION {
-    LONG CurrentCount;
-    BOOLEAN OwnedByCaller, AbandonedState;
-} MUTANT_BASIC_INFORMATION;
-
-typedef struct _MUTANT_OWNER_INFORMATION {
-    CLIENT_ID ClientId;
-} MUTANT_OWNER_INFORMATION;
 
 typedef struct _THREAD_BASIC_INFORMATION {
     NTSTATUS ExitStatus;
