@@ -9,47 +9,47 @@ use Text;
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
     kernel/nt 1620
-    kernel/base 3080
-    kernel/mm 690
+    kernel/base 3070
+    kernel/mm 680
     kernel/console 670
-    pmu 2930
-    pmu/virt 9810
+    pmu 2920
+    pmu/virt 9780
     hal/machine 2200
-    hal 3120
+    hal 3110
     kernel/counting 480
-    kernel/ke 5890
+    kernel/ke 5830
     kernel/profiling 1330
     kernel/etw 2400
     kernel/image 1050
-    kernel/services 790
+    kernel/services 780
     kernel 1020
-    kernel/driver 4380
+    kernel/driver 4350
     kernel/init 530
     boot 1930
-    tests/harness 6690
-    tests/hal 3740
-    tests/pmu 6530
-    tests/vpmu 2850
-    tests/profiling 3470
-    tests/etw 2810
-    tests/kernel 3280
-    tests/cost 1060
-    tests 1020
+    tests/harness 6640
+    tests/hal 3690
+    tests/pmu 6470
+    tests/vpmu 2760
+    tests/profiling 3350
+    tests/etw 2760
+    tests/kernel 3180
+    tests/cost 1040
+    tests 670
 );
 our @ROOMS = grep { /\D/ } @house;
 my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 9690
-    tests/ring3 8400
-    tests/guests 6390
+    kernel/user 9540
+    tests/ring3 8340
+    tests/guests 6330
     tests/machines 2510
-    tests/tools 7970
+    tests/tools 8060
     tests/programs 4140
     tests/drivers 2810
     tests/samples 1120
-    tests/mutants 725
+    tests/mutants 740
     doc 660
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
