@@ -4,7 +4,7 @@
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
 
-#define LATE 60u       /* instructions: with the bug late, from an overflow to its status */
+#define LATE 600u      /* instructions: with the bug late, from an overflow to its status */
 #define TWICE_AFTER 8u /* instructions: by then the handler of the first PMI runs */
 
 static bool pmi_is_lost(struct vcpu *v)

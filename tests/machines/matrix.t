@@ -65,8 +65,7 @@ sub shown
 
 # What others reported of a PMU is noticed by its own test.
 my %noticed = qw(uncounted=hlt pmu_ops.halt bug=quiet pmu_ops.overflow bug=down pmu_bits.
-                 bug=carry pmu_carries. bug=locked pmu_ops.conditional bug=event8 pmu_select.
-                 bug=late pmu_sticky.);
+                 bug=carry pmu_carries. bug=locked pmu_ops.conditional bug=event8 pmu_select.);
 sub bent
 {
     my ($log, $machine) = @_;
