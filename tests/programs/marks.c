@@ -9,7 +9,7 @@
 
 #define REGIONS 4
 #define CPUS 2
-enum { SWITCH = 36, ENTER = 51, EXIT = 52, BEGIN = 1, END = 2, FIELDS = 3 };
+enum { SWITCH = 36, ENTER = 51, EXIT = 52, BEGIN = 1, END = 2 };
 
 static const GUID thread_events = {
     0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0, 0xc0, 0x4f, 0xd7, 0xba, 0x7c }
@@ -53,7 +53,7 @@ static struct {
     LONG64 entered;
     int waits, runs; /* a region's number and 1 */
 } cpus[CPUS];
-static ULONG strangers, fields_seen, order;
+static ULONG strangers, order;
 
 static LONG64 counter(const EVENT_RECORD *e)
 {
@@ -68,12 +68,6 @@ static void on_mark(const EVENT_RECORD *e, unsigned cpu)
 {
     const BYTE opcode = e->EventHeader.EventDescriptor.Opcode;
     const ULONG64 *data = e->UserData;
-    if (opcode == FIELDS) {
-        fields_seen += e->UserDataLength == 11 && !memcmp(data, "first second", 11) &&
-                       e->EventHeader.EventDescriptor.Level == 4 &&
-                       e->EventHeader.EventDescriptor.Version == 5;
-        return;
-    }
     IS(e->UserDataLength, sizeof(struct mark) - sizeof(EVENT_TRACE_HEADER));
     IS(data[0], 0x123456789);
     const ULONG r = (ULONG)data[1];
@@ -184,22 +178,6 @@ static ULONG mark(TRACEHANDLE session, BYTE type, ULONG region)
     return TraceEvent(session, &m.header);
 }
 
-static void mark_fields(TRACEHANDLE session)
-{
-    struct {
-        EVENT_TRACE_HEADER header;
-        MOF_FIELD fields[2];
-    } m = { .header = { .Size = sizeof m,
-                        .GuidPtr = (ULONG_PTR)&own,
-                        .Flags = WNODE_FLAG_TRACED_GUID | WNODE_FLAG_USE_GUID_PTR |
-                                 WNODE_FLAG_USE_MOF_PTR },
-            .fields = { { (ULONG_PTR) "first ", 6, 0 }, { (ULONG_PTR) "second", 5, 0 } } };
-    m.header.Class.Type = FIELDS;
-    m.header.Class.Level = 4;
-    m.header.Class.Version = 5;
-    IS(TraceEvent(session, &m.header), 0);
-}
-
 static void refusals(TRACEHANDLE session)
 {
     static struct {
@@ -242,7 +220,6 @@ int main(void)
             __asm__ volatile("" : "+r"(n));
         IS(mark(session, END, r), 0);
     }
-    mark_fields(session);
     IS(ControlTraceW(session, NULL, &s.p, EVENT_TRACE_CONTROL_STOP), 0);
     IS(s.p.EventsLost, 0);
     IS(mark(session, BEGIN, 0), ERROR_INVALID_HANDLE);
@@ -255,7 +232,6 @@ int main(void)
         IS(more >= 0 && more < 50000, 1);
         IS(regions[r].order, r + 1);
     }
-    IS(fields_seen, 1);
     IS(strangers, 0);
     s.p.Wnode.Flags = WNODE_FLAG_TRACED_GUID;
     s.p.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;

@@ -391,6 +391,8 @@ TEST_USER(lengths, sizes,
 
 static uint8_t pattern[0x10000 + 3 * FIELDS];
 
+static const GUID class_of_fields = { 1, 2, 3, { 4, 5, 6, 7, 8, 9, 10, 11 } };
+
 static const struct fields {
     ULONG size; /* behind the header */
     ULONG lengths[FIELDS];
@@ -418,7 +420,10 @@ static ULONG send_fields(const struct fields *f)
         EVENT_TRACE_HEADER header;
         MOF_FIELD fields[FIELDS];
     } m = { .header = { .Size = (USHORT)(sizeof m.header + f->size),
-                        .Flags = WNODE_FLAG_TRACED_GUID | WNODE_FLAG_USE_MOF_PTR } };
+                        .Class = { .Type = 3, .Level = 4, .Version = 5 },
+                        .GuidPtr = (ULONG_PTR)&class_of_fields,
+                        .Flags = WNODE_FLAG_TRACED_GUID | WNODE_FLAG_USE_MOF_PTR |
+                                 WNODE_FLAG_USE_GUID_PTR } };
     for (unsigned i = 0; i < FIELDS; i++)
         m.fields[i] = (MOF_FIELD){ (ULONG_PTR)pattern + 3 * i, f->lengths[i], 0 };
     return TraceEvent(session.trace, &m.header);
@@ -434,7 +439,10 @@ static bool check_fields(const struct fields *f)
     struct record event = next_record(&all);
     if (!CHECK_EQ(event.header != NULL, f->error == ERROR_SUCCESS) || !event.header)
         return !event.header;
-    bool same = !next_record(&all).header;
+    const EVENT_TRACE_HEADER *got = (const void *)event.header;
+    bool same = !next_record(&all).header && got->Class.Type == 3 && got->Class.Level == 4 &&
+                got->Class.Version == 5 &&
+                memcmp(&got->Guid, &class_of_fields, sizeof class_of_fields) == 0;
     for (unsigned i = 0; i < f->taken; at += f->lengths[i++])
         same = same && at + f->lengths[i] <= event.size &&
                memcmp(event.payload + at, pattern + 3 * i, f->lengths[i]) == 0;
