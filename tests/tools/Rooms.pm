@@ -13,26 +13,26 @@ my @house = qw(
     kernel/mm 690
     kernel/console 670
     pmu 2930
-    pmu/virt 9810
+    pmu/virt 9800
     hal/machine 2160
-    hal 3120
+    hal 3110
     kernel/counting 480
-    kernel/ke 5890
+    kernel/ke 5880
     kernel/profiling 1330
     kernel/etw 2340
     kernel/image 1050
-    kernel/services 790
+    kernel/services 780
     kernel 1020
-    kernel/driver 4380
+    kernel/driver 4350
     kernel/init 530
     boot 1930
     tests/harness 6640
-    tests/hal 3460
-    tests/pmu 6470
-    tests/vpmu 2780
-    tests/profiling 3370
-    tests/etw 2790
-    tests/kernel 3210
+    tests/hal 3450
+    tests/pmu 6460
+    tests/vpmu 2720
+    tests/profiling 3350
+    tests/etw 2760
+    tests/kernel 3150
     tests/cost 1040
     tests 670
 );
@@ -41,9 +41,9 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 9690
-    tests/ring3 8400
-    tests/guests 6390
+    kernel/user 9540
+    tests/ring3 8270
+    tests/guests 6310
     tests/machines 2510
     tests/tools 7970
     tests/programs 4140
@@ -54,7 +54,7 @@ my %lines = (@house, qw(
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 120_000;
+my $all_lines = 118_100;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
