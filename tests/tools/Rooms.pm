@@ -12,12 +12,12 @@ my @house = qw(
     kernel/base 3070
     kernel/mm 680
     kernel/console 670
-    pmu 2920
-    pmu/virt 9780
+    pmu 2930
+    pmu/virt 9800
     hal/machine 2200
     hal 3110
     kernel/counting 480
-    kernel/ke 5830
+    kernel/ke 5880
     kernel/profiling 1330
     kernel/etw 2400
     kernel/image 1050
@@ -54,7 +54,7 @@ my %lines = (@house, qw(
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 120_000;
+my $all_lines = 118_100;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
