@@ -12,12 +12,12 @@ my @house = qw(
     kernel/base 3070
     kernel/mm 680
     kernel/console 670
-    pmu 2930
-    pmu/virt 9800
+    pmu 2920
+    pmu/virt 9780
     hal/machine 2200
     hal 3110
     kernel/counting 480
-    kernel/ke 5880
+    kernel/ke 5830
     kernel/profiling 1330
     kernel/etw 2400
     kernel/image 1050
@@ -26,35 +26,35 @@ my @house = qw(
     kernel/driver 4350
     kernel/init 530
     boot 1930
-    tests/harness 6690
-    tests/hal 3740
-    tests/pmu 6530
-    tests/vpmu 2820
-    tests/profiling 3470
-    tests/etw 2810
-    tests/kernel 3310
-    tests/cost 1060
-    tests 1020
+    tests/harness 6640
+    tests/hal 3690
+    tests/pmu 6470
+    tests/vpmu 2760
+    tests/profiling 3350
+    tests/etw 2760
+    tests/kernel 3180
+    tests/cost 1040
+    tests 680
 );
 our @ROOMS = grep { /\D/ } @house;
 my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 10050
-    tests/ring3 8470
-    tests/guests 6400
+    kernel/user 9540
+    tests/ring3 8340
+    tests/guests 6330
     tests/machines 2510
     tests/tools 8060
-    tests/programs 4140
-    tests/drivers 2820
+    tests/programs 4120
+    tests/drivers 2810
     tests/samples 1120
-    tests/mutants 740
+    tests/mutants 750
     doc 660
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
 my ($core_lines, $core_files) = (8000, 50);
-my $all_lines = 118_100;
+my $all_lines = 120_000;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
