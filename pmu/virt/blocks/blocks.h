@@ -66,7 +66,10 @@ enum { LOOPS = 16, LOOP_ECX = 4 };
 struct way {
     uint64_t rip;
     struct sums sums;
-    struct block *link;
+    union {
+        struct block *link;
+        const uint8_t *go; /* of a hot block: the code that comes then */
+    };
 };
 
 struct block {
@@ -81,15 +84,23 @@ struct block {
     uint8_t length, instructions, parts, condition, vectors;
     uint8_t branch_class; /* enum branch */
     bool conditional;
-    bool hot;      /* its code does all that is common, and goes on with other hot ones */
+    bool hot;         /* its code does all that is common, and goes on with other hot ones */
+    bool flags_saved; /* ... when it ends */
+    bool linked;      /* to such ones */
     uint16_t runs; /* until then */
     struct part *part;
 };
 
-/* What a hot block's code returns: a part that blocks.c must begin; or, where it ended, COUNTED:
- * what its way says is done; LOOKED_AT: that too, but its branch must be looked at, and 1 more
- * where it jumps; NEXT: as COUNTED, and the next block is not hot; ENDED: nothing is done. */
-enum { COUNTED = 0x100, LOOKED_AT = 0x200, NEXT = 0x400, ENDED = 0x800 };
+/* Its branch goes back: a hot block counts it as one that jumps, before it does. */
+static inline bool block_jumps_back(const struct block *b)
+{
+    return b->conditional && b->way[true].rip <= b->rip;
+}
+
+/* What a hot block's code returns: a part that blocks.c must begin; or that it ended, and 1 more
+ * where it jumps; or that it did not begin, as it does not fit. Of the flags all but what its end
+ * says is saved. */
+enum { HOT_ENDED = 0x100, HOT_NOT_BEGUN = 0x200 };
 
 /* Where translate.c puts a block: free space for this much of each. */
 struct block_space {
@@ -140,8 +151,9 @@ COLD enum vectors source_vectors(const struct source *s);
 /* In bytes: of an operand that ModRM names. */
 COLD unsigned source_access_size(const struct source *s);
 COLD unsigned source_vector_alignment(const struct source *s);
-/* Whether it neither reads nor writes flags. */
-COLD bool source_ignores_flags(const struct source *s);
+/* What it does with flags: nothing; reads them, writes all, or all by CF, or some. */
+enum flags_use { FLAGS_NONE, FLAGS_READ, FLAGS_WRITTEN, FLAGS_CARRY, FLAGS_MIXED };
+COLD enum flags_use source_flags(const struct source *s);
 
 /* translate.c */
 /* Makes the block that begins at RIP, whose code is at `code` of the host. 0 instructions: the
@@ -156,10 +168,15 @@ struct block *block_look_up(struct vcpu *v, enum vectors allowed);
 /* Makes it a hot one, if it can be. It is the one at RIP. */
 COLD void block_heat(struct vcpu *v, struct block *b);
 
-/* chain.c: where a hot block's code jumps at its end; EAX: whether the block jumps. */
-void blocks_chain(void);
-/* The code of one that is not hot. */
-extern const uint8_t blocks_cold[];
+/* chain.c: into a hot block's code, and where that jumps at its end, with flags saved or not. */
+void blocks_enter(void);
+void blocks_leave(void);
+extern const uint8_t blocks_leave_flags[];
+/* After this way of a hot block that one comes, which is hot too. */
+void block_link(struct block *b, bool jumps, const struct block *next);
+/* It goes on with none; with none where it jumps, as that has changed. */
+void block_unlink(struct block *b);
+void block_unlink_way(struct block *b);
 
 /* blocks.c: reads the boot option hot=. */
 void blocks_start(void);

@@ -255,7 +255,10 @@ bool source_is_refused(const struct source *s)
         bool bit_of_register =
             s->i.op == 0xa3 || s->i.op == 0xab || s->i.op == 0xb3 || s->i.op == 0xbb;
         /* QEMU 7.2 forgets the immediate after a RIP-relative SHLD or SHRD. */
-        return (bit_of_register && s->memory) || ((s->i.op & 0xf7) == 0xa4 && s->at.relative) ||
+        /* MOVZX and MOVSX of AH to BH to ESP */
+        bool odd = (s->i.op & 0xf7) == 0xb6 && !s->i.rex && s->i.modrm >= 0xe4 &&
+                   s->i.modrm <= 0xe7;
+        return odd || (bit_of_register && s->memory) || ((s->i.op & 0xf7) == 0xa4 && s->at.relative) ||
                (s->i.op == 0xba && insn_reg(&s->i) < 4) ||
                (s->form == 'r' && (s->i.operand16 || source_op_register(s) == RSP));
     }
@@ -308,13 +311,42 @@ uint32_t source_registers(const struct source *s)
     return mask;
 }
 
-bool source_ignores_flags(const struct source *s)
+static COLD bool ignores_flags(const struct source *s)
 {
     if (s->form == 'v')
         return s->vector != 'p';
     if (is_two(s))
         return s->form == 'r' || (s->i.op & 0xf7) == 0xb6 || (s->i.op & 0xf7) == 0xb7;
     return (s->i.op >= 0x86 && s->i.op <= 0x9f) || (s->i.op >= 0xb0 && s->i.op <= 0xbf) ||
-           s->i.op == 0x63 || s->i.op == 0xc6 || s->i.op == 0xc7 ||
+           s->i.op == 0x63 || s->i.op == 0xc6 || s->i.op == 0xc7 || source_divides(s) ||
            (s->form == 't' && insn_reg(&s->i) == 2);
+}
+
+/* ADD OR ADC SBB AND SUB XOR CMP by their number. */
+static COLD enum flags_use arithmetic(unsigned n)
+{
+    return n == 2 || n == 3 ? FLAGS_CARRY : FLAGS_WRITTEN;
+}
+
+enum flags_use source_flags(const struct source *s)
+{
+    unsigned op = s->i.op, reg = insn_reg(&s->i);
+    if (ignores_flags(s))
+        return FLAGS_NONE;
+    if (is_two(s))
+        return (op & 0xf0) == 0x40 || (op & 0xf0) == 0x90 ? FLAGS_READ
+               : op == 0xaf                               ? FLAGS_WRITTEN
+                                                          : FLAGS_MIXED;
+    if (s->form == 'v')
+        return FLAGS_WRITTEN;
+    if (op < 0x40)
+        return arithmetic(op >> 3);
+    if (op >= 0x80 && op <= 0x83)
+        return arithmetic(reg);
+    if (op == 0x69 || op == 0x6b || (op | 1) == 0x85 || (op | 1) == 0xa9 || s->form == 't')
+        return FLAGS_WRITTEN;
+    if (s->form == 'g' || op == 0xfe)
+        return FLAGS_CARRY;
+    bool shifts = (op | 1) == 0xc1 && s->i.byte[s->immediate_at] & 31;
+    return reg >= 4 && (shifts || (op | 1) == 0xd1) ? FLAGS_WRITTEN : FLAGS_MIXED;
 }

@@ -17,6 +17,12 @@ static uint64_t code_pages[CODE_PAGES];
 static uint64_t *code_page(uint64_t host) { return &code_pages[host / PAGE_SIZE % CODE_PAGES]; }
 static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | run_number; }
 
+void places_changed(void)
+{
+    places_time++;
+    blocks_unlink();
+}
+
 static void forget_places(enum access access)
 {
     for (uint64_t i = 0; i < PLACES; i++)
@@ -54,13 +60,13 @@ uint8_t *place_use(const struct vcpu *v, uint64_t address, enum access access)
 {
     uint8_t *host = place_find(v, address, access);
     if (host && access == ACCESS_WRITE && place_may_hold_code((uint64_t)host))
-        places_time++;
+        places_changed();
     return host;
 }
 
 void places_forget(void)
 {
-    places_time++;
+    places_changed();
     for (enum access access = 0; access < ACCESSES; access++)
         forget_places(access);
     run_number = (run_number + 1) % PAGE_SIZE;

@@ -28,8 +28,7 @@ static COLD unsigned borrow_register(struct emitter *e, uint32_t *busy)
     return reg;
 }
 
-/* memory: its operand is through a pointer, and needs no REX or VEX of its own. */
-static COLD void emit_opcode(struct emitter *e, const struct source *s, uint8_t rex)
+void emit_opcode(struct emitter *e, const struct source *s, uint8_t rex)
 {
     const struct insn *i = &s->i;
     if (i->vex) {
@@ -61,13 +60,17 @@ static COLD void copy_instruction(struct emitter *e, const struct source *s)
     uint32_t mask = source_registers(s), busy;
     unsigned pointer = NO_REGISTER, stack = NO_REGISTER, mod = s->i.modrm;
     bool lea = s->form == 'l';
+    if (e->hot) {
+        hot_copy(e, s);
+        return;
+    }
     uint8_t rex = s->i.rex, sib = s->i.byte[s->i.modrm_at + 1];
     if (lea && s->at.base != NO_REGISTER)
         mask |= BIT(s->at.base);
     if (lea && s->at.index != NO_REGISTER)
         mask |= BIT(s->at.index);
     busy = mask & ~BIT(RSP);
-    if (!source_ignores_flags(s))
+    if (source_flags(s))
         need_flags(e);
     for (unsigned reg = 0; reg < 16; reg++)
         if (busy & BIT(reg))
@@ -206,7 +209,7 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
         translate_jump(p, s, immediate);
         enter_part(e, b, p);
     }
-    if (s->form == 'C' && e->hot)
+    if (e->hot && (p->special == CALL || p->special == CALL_REGISTER))
         hot_call(e, after);
     if (jumps || source_form_is(s->form, "jJokK"))
         return true;
@@ -219,6 +222,10 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
     enter_part(e, b, p);
     if (s->form == 'l' && s->at.relative) { /* a constant */
         unsigned reg = source_reg(s);
+        if (e->hot) {
+            hot_constant(e, reg, after + (uint64_t)s->at.displacement);
+            return false;
+        }
         emit(e, 0x48 | reg >> 3 | (0xb8u | (reg & 7)) << 8, 2);
         emit(e, after + (uint64_t)s->at.displacement, 8);
         e->loaded |= BIT(reg);
@@ -231,15 +238,14 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
 static COLD void end_part(struct block *b, struct emitter *e)
 {
     struct part *p = b->parts ? &b->part[b->parts - 1] : NULL;
-    if (!p)
+    if (!p || e->hot)
         return;
-    if (!e->hot && (!p->code || p->code == e->at)) {
+    if (!p->code || p->code == e->at) {
         p->code = NULL;
         return;
     }
     save_state(e);
-    if (!e->hot)
-        emit(e, 0xc3, 1); /* ret */
+    emit(e, 0xc3, 1); /* ret */
 }
 
 /* False: the block has no more parts. */
@@ -364,7 +370,9 @@ void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
     struct emitter e = { .at = emitted, .hot = space->hot };
     uint64_t rip = v->vmcb.rip;
     bool ends = false;
-    *b = (struct block){ .part = space->part, .enter = blocks_cold, .hot = space->hot };
+    *b = (struct block){ .part = space->part, .hot = space->hot };
+    if (e.hot)
+        hot_begin(&e, emitted);
     b->rip = rip;
     while (!ends && b->instructions < space->most && b->length + 15 <= BLOCK_BYTES &&
            (((uint64_t)code + b->length) & ~(PAGE_SIZE - 1)) ==
