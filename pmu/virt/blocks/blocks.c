@@ -15,7 +15,7 @@
 #include "pmu/virt/quirk.h"
 
 #define NEAR_TICKS 16 /* of the alarm: closer to a wrap than this, blocks cost less than an exit */
-enum { RUN_MOST = 1000, RUNS_MOST = 64 };
+enum { RUN_MOST = 2000, RUNS_MOST = 32 };
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define CR4_LA57 (1u << 12)
 #define CR4_PKS (1u << 24)
@@ -61,9 +61,14 @@ static struct block *next_of_hot(struct vcpu *v, struct block *last)
     uint64_t time = places_time;
     const uint8_t *code = last->code;
     struct block *b = block_look_up(v, allowed);
-    if (b && b->hot && time == places_time &&
-        (all_decoded || !(((uint64_t)b->code ^ (uint64_t)code) & -PAGE_SIZE)))
+    if (!b || !b->hot || time != places_time)
+        return b;
+    if (block_computes_target(last)) {
+        if (all_decoded)
+            block_add_target(b);
+    } else if (all_decoded || !(((uint64_t)b->code ^ (uint64_t)code) & -PAGE_SIZE)) {
         block_link(last, v->vmcb.rip == last->way[true].rip, b);
+    }
     return b;
 }
 
@@ -313,12 +318,6 @@ static uint64_t kept_flags(uint64_t flags)
     return (flags & LOW_FLAGS) << 8 | (flags & RFLAGS_OF ? 1 : 0);
 }
 
-static bool part_jumps(const struct part *p)
-{
-    return p->special == JUMP_LOADED || p->special == JUMP_REGISTER || p->special == CALL_LOADED ||
-           p->special == CALL_REGISTER;
-}
-
 /* From the block on; what its code returns, or that it jumps; or HOT_STOPPED: a part must be
  * stepped. */
 enum { HOT_STOPPED = 0x400 };
@@ -334,10 +333,8 @@ static unsigned run_hot_code(struct vcpu *v, struct block *b)
         const struct part *p = &b->part[at];
         if (!begin_part(v, p, b))
             return HOT_STOPPED | at;
-        if (part_jumps(p)) {
-            block_unlink_way(b);
+        if (part_computes_target(p))
             return HOT_ENDED | true;
-        }
         code = p->code;
     }
 }
@@ -373,7 +370,7 @@ static struct block *run_hot(struct vcpu *v, struct block *b, bool user, uint64_
         return NULL;
     v->vmcb.rip = at & HOT_NOT_BEGUN ? b->rip : b->way[at & 1].rip;
     if (predicts)
-        look_at_branch(v, first, user, v->vmcb.rip == first->way[true].rip);
+        look_at_branch(v, first, user, !first->conditional || v->vmcb.rip == first->way[true].rip);
     return at & HOT_NOT_BEGUN ? b : next_of_hot(v, b);
 }
 

@@ -97,6 +97,17 @@ static inline bool block_jumps_back(const struct block *b)
     return b->conditional && b->way[true].rip <= b->rip;
 }
 
+/* It jumps by a register or memory. */
+static inline bool part_computes_target(const struct part *p)
+{
+    return p->special == JUMP_LOADED || p->special == JUMP_REGISTER || p->special == CALL_LOADED ||
+           p->special == CALL_REGISTER;
+}
+static inline bool block_computes_target(const struct block *b)
+{
+    return b->parts && part_computes_target(&b->part[b->parts - 1]);
+}
+
 /* What a hot block's code returns: a part that blocks.c must begin; or that it ended, and 1 more
  * where it jumps; or that it did not begin, as it does not fit. Of the flags all but what its end
  * says is saved. */
@@ -174,9 +185,16 @@ void blocks_leave(void);
 extern const uint8_t blocks_leave_flags[];
 /* After this way of a hot block that one comes, which is hot too. */
 void block_link(struct block *b, bool jumps, const struct block *next);
-/* It goes on with none; with none where it jumps, as that has changed. */
+/* ... after a jump there by a register or memory. */
+void block_add_target(const struct block *b);
+/* By the lowest byte of RIP: where such a jump leads, and the code; or a RIP with another. */
+enum { TARGETS = 256 };
+extern struct targets {
+    uint64_t rip[TARGETS];
+    const uint8_t *code[TARGETS];
+} block_targets;
+/* It goes on with none. */
 void block_unlink(struct block *b);
-void block_unlink_way(struct block *b);
 
 /* blocks.c: reads the boot option hot=. */
 void blocks_start(void);

@@ -44,6 +44,10 @@ enum { LINKED_MOST = 1024 };
 static struct block *linked[LINKED_MOST];
 static unsigned linked_count;
 
+struct targets block_targets;
+static uint8_t targets[TARGETS]; /* that are set */
+static unsigned target_count;
+
 void block_unlink(struct block *b)
 {
     for (unsigned jumps = 0; jumps < 2; jumps++)
@@ -55,6 +59,9 @@ void blocks_unlink(void)
 {
     while (linked_count)
         block_unlink(linked[--linked_count]);
+    while (target_count)
+        block_targets.rip[targets[--target_count]] = 0;
+    block_targets.rip[0] = 1;
 }
 
 void block_link(struct block *b, bool jumps, const struct block *next)
@@ -67,7 +74,11 @@ void block_link(struct block *b, bool jumps, const struct block *next)
     b->way[jumps].go = next->enter + (b->flags_saved ? HOT_FLAGS : 0);
 }
 
-void block_unlink_way(struct block *b)
+void block_add_target(const struct block *b)
 {
-    b->way[true].go = b->enter - HOT_STOP * 2;
+    uint8_t at = (uint8_t)b->rip;
+    if ((uint8_t)block_targets.rip[at] != at)
+        targets[target_count++] = at;
+    block_targets.rip[at] = b->rip;
+    block_targets.code[at] = b->enter + HOT_FLAGS;
 }

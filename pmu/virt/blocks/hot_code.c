@@ -237,16 +237,25 @@ static COLD void check_division(struct emitter *e, const struct part *p, unsigne
     leave_if(e, JUMP_BE, part);
 }
 
-/* Leaves, if it does not jump to where it did last. */
-static COLD void check_target(struct emitter *e, const struct block *b, const struct part *p,
-                              unsigned part)
+/* [R14 * 8 + at] */
+static COLD void emit_entry(struct emitter *e, unsigned op, const void *at)
 {
-    unsigned reg = SCRATCH;
+    emit(e, op, 3);
+    emit(e, 0xf5, 1);
+    emit(e, (uint32_t)low(at), 4);
+}
+
+/* Leaves R14 as the number of its entry in block_targets, or leaves the code if there is none. */
+static COLD void check_target(struct emitter *e, const struct part *p, unsigned part)
+{
+    if (p->special == CALL_REGISTER)
+        emit_memory(e, 8, STORE, POINTER, RSP, STATE(pointer));
     if (p->special == JUMP_LOADED)
         emit_memory(e, 8, LOAD, SCRATCH, POINTER, 0);
     else
-        reg = hold(e, p->operand, SCRATCH);
-    emit_memory(e, 8, COMPARE, reg, NO_REGISTER, low(&b->way[true].rip));
+        emit_registers(e, 8, STORE, hold(e, p->operand, SCRATCH), SCRATCH);
+    emit(e, 0xf5b60f45, 4);                     /* movzx r14d, r13b */
+    emit_entry(e, 0x2c3b4e, block_targets.rip); /* cmp r13, ... */
     leave_if(e, JUMP_NE, part);
 }
 
@@ -266,7 +275,7 @@ void hot_enter_part(struct emitter *e, const struct block *b, struct part *p)
     if (special == DIVIDE)
         check_division(e, p, part);
     if (jumps)
-        check_target(e, b, p, part);
+        check_target(e, p, part);
     if (special == LEAVE)
         emit_lea_offset(e, STACK, RBP, 8);
     else if (p->stack)
@@ -414,10 +423,15 @@ void hot_constant(struct emitter *e, unsigned reg, uint64_t value)
         emit_memory(e, 8, STORE, SCRATCH, RSP, slot(reg));
 }
 
-void hot_call(struct emitter *e, uint64_t next)
+void hot_call(struct emitter *e, const struct part *p, uint64_t next)
 {
-    emit_constant(e, SCRATCH, next);
-    emit_memory(e, 8, STORE, SCRATCH, POINTER, 0);
+    unsigned to = POINTER;
+    if (p->special == CALL_REGISTER)
+        emit_memory(e, 8, LOAD, to = SCRATCH, RSP, STATE(pointer));
+    for (int at = 0; at < 8; at += 4) {
+        emit_memory(e, 0, STORE_IMMEDIATE, 0, to, at);
+        emit(e, next >> 8 * at, 4);
+    }
 }
 
 /* --- The beginning and the end --- */
@@ -464,10 +478,14 @@ static COLD void correct_taken(struct emitter *e, int n)
 
 static COLD void go_on(struct emitter *e, const struct block *b, bool jumps, const uint8_t *head)
 {
-    if (b->way[jumps].rip == b->rip && jumps) {
+    if (b->way[jumps].rip == b->rip && jumps && !block_computes_target(b)) {
         emit(e, 0xe9, 1);
         emit(e, 0, 4);
         put_distance(e->at - 4, head + (e->saved ? HOT_FLAGS : 0));
+        return;
+    }
+    if (block_computes_target(b)) {
+        emit_entry(e, 0x24ff42, block_targets.code); /* jmp */
         return;
     }
     emit(e, 0x2524ff, 3); /* jmp [go] */

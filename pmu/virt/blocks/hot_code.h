@@ -15,6 +15,6 @@ COLD void hot_copy(struct emitter *e, const struct source *s);
 /* The register becomes this number. */
 COLD void hot_constant(struct emitter *e, unsigned reg, uint64_t value);
 /* A store of the address that CALL leaves. */
-COLD void hot_call(struct emitter *e, uint64_t next);
+COLD void hot_call(struct emitter *e, const struct part *p, uint64_t next);
 /* Ends the code, and moves it. */
 COLD void hot_end(struct emitter *e, struct block *b, uint8_t *emitted, struct block_space *space);

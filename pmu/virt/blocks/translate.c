@@ -210,7 +210,7 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
         enter_part(e, b, p);
     }
     if (e->hot && (p->special == CALL || p->special == CALL_REGISTER))
-        hot_call(e, after);
+        hot_call(e, p, after);
     if (jumps || source_form_is(s->form, "jJokK"))
         return true;
     if (source_divides(s)) {
