@@ -33,6 +33,7 @@ BOOT_OPTIONS("hot=");
 void blocks_start(void)
 {
     char word[8];
+    places_start();
     if (boot_option("hot", word, sizeof word) && !strcmp(word, "all"))
         hot_runs = 1;
 }
@@ -352,7 +353,7 @@ static void stop_hot(struct vcpu *v, const struct block *b, const struct part *p
 }
 
 /* n: instructions that may be executed. */
-static struct block *run_hot(struct vcpu *v, struct block *b, bool user, uint64_t n)
+static __attribute__((noinline)) struct block *run_hot(struct vcpu *v, struct block *b, bool user, uint64_t n)
 {
     struct block_state *s = &v->stack.state;
     struct block *first = b;

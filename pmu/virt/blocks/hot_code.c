@@ -85,10 +85,10 @@ static COLD void put_distance(uint8_t *at, const uint8_t *to)
     memcpy(at, &distance, 4);
 }
 
-/* A jump out of the code; op 0: without a condition. */
+/* A jump out of the code. */
 static COLD void leave_if(struct emitter *e, uint8_t op, unsigned with)
 {
-    emit(e, op ? 0x0f | (uint64_t)op << 8 : 0xe9, op ? 2 : 1);
+    emit(e, 0x0f | (uint64_t)op << 8, 2);
     leaves[leave_count].at = e->at;
     leaves[leave_count++].with = with;
     emit(e, 0, 4);
@@ -245,37 +245,60 @@ static COLD void emit_entry(struct emitter *e, unsigned op, const void *at)
     emit(e, (uint32_t)low(at), 4);
 }
 
-/* Leaves R14 as the number of its entry in block_targets, or leaves the code if there is none. */
+/* Leaves R14 as the number of its entry in block_targets, or leaves the code if there is none. A
+ * call keeps in memory where it pushes, or the target. */
 static COLD void check_target(struct emitter *e, const struct part *p, unsigned part)
 {
     if (p->special == CALL_REGISTER)
         emit_memory(e, 8, STORE, POINTER, RSP, STATE(pointer));
-    if (p->special == JUMP_LOADED)
+    if (p->special == JUMP_LOADED || p->special == CALL_LOADED)
         emit_memory(e, 8, LOAD, SCRATCH, POINTER, 0);
     else
         emit_registers(e, 8, STORE, hold(e, p->operand, SCRATCH), SCRATCH);
     emit(e, 0xf5b60f45, 4);                     /* movzx r14d, r13b */
     emit_entry(e, 0x2c3b4e, block_targets.rip); /* cmp r13, ... */
     leave_if(e, JUMP_NE, part);
+    if (p->special == CALL_LOADED)
+        emit_memory(e, 8, STORE, SCRATCH, RSP, STATE(pointer));
+}
+
+/* The second access of one that loads what it pushes, or where it jumps. */
+static COLD void find_pushed(struct emitter *e, const struct part *p, unsigned part)
+{
+    const struct part push = { .base = RSP,
+                               .index = SLOT_ZERO,
+                               .segment = SLOT_ZERO,
+                               .displacement = -8ul,
+                               .size = 8,
+                               .store = true };
+    if (p->special == PUSH_LOADED) {
+        emit_memory(e, 8, LOAD, SCRATCH, POINTER, 0);
+        emit_memory(e, 8, STORE, SCRATCH, RSP, STATE(pointer));
+    }
+    find_access(e, &push, part);
+    if (p->special == PUSH_LOADED) {
+        emit_memory(e, 8, LOAD, SCRATCH, RSP, STATE(pointer));
+        emit_memory(e, 8, STORE, SCRATCH, POINTER, 0);
+    }
+    emit_lea_offset(e, STACK, STACK, -8);
 }
 
 void hot_enter_part(struct emitter *e, const struct block *b, struct part *p)
 {
     unsigned part = (unsigned)(p - b->part), special = p->special;
     bool loaded = special == PUSH_LOADED || special == CALL_LOADED;
-    bool jumps = special == JUMP_LOADED || special == JUMP_REGISTER || special == CALL_REGISTER;
     if (p->access || special) {
         save_flags(e);
         e->flags = false;
     }
-    if (p->access && !loaded)
+    if (p->access)
         find_access(e, p, part);
-    if (loaded)
-        leave_if(e, 0, part);
     if (special == DIVIDE)
         check_division(e, p, part);
-    if (jumps)
+    if (part_computes_target(p))
         check_target(e, p, part);
+    if (loaded)
+        find_pushed(e, p, part);
     if (special == LEAVE)
         emit_lea_offset(e, STACK, RBP, 8);
     else if (p->stack)
@@ -485,6 +508,10 @@ static COLD void go_on(struct emitter *e, const struct block *b, bool jumps, con
         return;
     }
     if (block_computes_target(b)) {
+        if (b->part[b->parts - 1].special == CALL_LOADED) {
+            emit(e, 0x24b4b60f44, 5); /* movzx r14d, byte [pointer] */
+            emit(e, (uint32_t)STATE(pointer), 4);
+        }
         emit_entry(e, 0x24ff42, block_targets.code); /* jmp */
         return;
     }

@@ -23,10 +23,41 @@ void places_changed(void)
     blocks_unlink();
 }
 
-static void forget_places(enum access access)
+/* The entries that hold a page, by their number in all tables. */
+static uint16_t filled[ACCESSES * PLACES];
+static unsigned filled_count;
+
+static void empty_place(unsigned i) { places[0][i].page = (i % PLACES + 1) * PAGE_SIZE; }
+
+void places_start(void)
 {
-    for (uint64_t i = 0; i < PLACES; i++)
-        places[access][i].page = (i + 1) * PAGE_SIZE;
+    for (unsigned i = 0; i < ACCESSES * PLACES; i++)
+        empty_place(i);
+}
+
+static void fill_place(uint64_t address, enum access access, uint8_t *host)
+{
+    struct place *place = place_entry(address, access);
+    if ((place->page ^ address) / PAGE_SIZE % PLACES)
+        filled[filled_count++] = (uint16_t)(place - places[0]);
+    *place = (struct place){ address & -PAGE_SIZE, host };
+}
+
+bool place_may_hold_code(uint64_t host)
+{
+    uint64_t page = *code_page(host);
+    return page == code_tag(host) || page == run_number;
+}
+
+static void forget_written(void)
+{
+    for (unsigned i = filled_count; i-- > 0;) {
+        const struct place *place = &places[0][filled[i]];
+        if (filled[i] / PLACES != ACCESS_WRITE || !place_may_hold_code((uint64_t)place->host))
+            continue;
+        empty_place(filled[i]);
+        filled[i] = filled[--filled_count];
+    }
 }
 
 void place_holds_code(uint64_t host)
@@ -35,13 +66,7 @@ void place_holds_code(uint64_t host)
     if (*page == tag || *page == run_number)
         return;
     *page = *page % PAGE_SIZE != run_number ? tag : run_number;
-    forget_places(ACCESS_WRITE);
-}
-
-bool place_may_hold_code(uint64_t host)
-{
-    uint64_t page = *code_page(host);
-    return page == code_tag(host) || page == run_number;
+    forget_written();
 }
 
 uint8_t *place_look_up(const struct vcpu *v, uint64_t address, enum access access)
@@ -52,7 +77,7 @@ uint8_t *place_look_up(const struct vcpu *v, uint64_t address, enum access acces
         return NULL;
     bool kept = access != ACCESS_WRITE || !place_may_hold_code((uint64_t)host);
     if (kept && (access == ACCESS_EXECUTE || !v->pmu.caches)) /* each access is modelled */
-        *place_entry(address, access) = (struct place){ address - at, host };
+        fill_place(address, access, host);
     return host + at;
 }
 
@@ -67,8 +92,8 @@ uint8_t *place_use(const struct vcpu *v, uint64_t address, enum access access)
 void places_forget(void)
 {
     places_changed();
-    for (enum access access = 0; access < ACCESSES; access++)
-        forget_places(access);
+    while (filled_count)
+        empty_place(filled[--filled_count]);
     run_number = (run_number + 1) % PAGE_SIZE;
     if (run_number)
         return;

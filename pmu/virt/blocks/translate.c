@@ -209,7 +209,7 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
         translate_jump(p, s, immediate);
         enter_part(e, b, p);
     }
-    if (e->hot && (p->special == CALL || p->special == CALL_REGISTER))
+    if (e->hot && (p->special == CALL || p->special == CALL_REGISTER || p->special == CALL_LOADED))
         hot_call(e, p, after);
     if (jumps || source_form_is(s->form, "jJokK"))
         return true;
