@@ -17,7 +17,6 @@
 #define NEAR_TICKS 16 /* of the alarm: closer to a wrap than this, blocks cost less than an exit */
 enum { RUN_MOST = 2000, RUNS_MOST = 32 };
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
-#define CR4_LA57 (1u << 12)
 #define CR4_PKS (1u << 24)
 #define CR0_AM (1u << 18)
 #define XCR0_AVX 6u /* XMM and YMM registers */
@@ -39,9 +38,7 @@ void blocks_start(void)
 }
 
 static enum vectors allowed; /* in this run */
-static uint8_t unused_bits;  /* of its addresses */
-static bool models_caches, predicts;
-
+static bool predicts;
 static bool all_decoded; /* no code runs freely */
 
 /* The block after `last`, mostly the one that followed it before. */
@@ -79,11 +76,6 @@ static inline void add_executed(struct vcpu *v, const struct sums *s)
     v->stack.state.sums.word[1] += s->word[1];
 }
 
-static void count_event(struct vcpu *v, enum event e)
-{
-    v->stack.state.sums.word[sum_word(e)] += 1ul << sum_shift(e);
-}
-
 /* Jcc's condition. */
 static bool condition_holds(uint64_t flags, unsigned condition)
 {
@@ -102,69 +94,6 @@ static bool loop_jumps(struct block_state *s, unsigned condition)
         return !(*rcx & mask);
     *rcx = (*rcx - 1) & mask;
     return *rcx && (condition & 2 || (s->flags >> 14 & 1) == (condition & 1));
-}
-
-static bool is_canonical(uint64_t address)
-{
-    return (uint64_t)((int64_t)(address << unused_bits) >> unused_bits) == address;
-}
-
-/* Whether it surely raises no #DE: the quotient fits. */
-static bool may_divide(const uint64_t r[], const struct part *p, const uint8_t *operand)
-{
-    uint64_t divisor = get64(operand), low = p->wide ? r[RAX] : (uint32_t)r[RAX];
-    uint64_t high = p->wide ? r[RDX] : (uint32_t)r[RDX];
-    if (!p->wide)
-        divisor = (uint32_t)divisor;
-    if (!p->is_signed)
-        return high < divisor;
-    uint64_t minus_one = p->wide ? UINT64_MAX : UINT32_MAX, sign = minus_one / 2 + 1;
-    return divisor && divisor != minus_one && high == (low & sign ? minus_one : 0);
-}
-
-/* Whether the block may write there: not in its own code. */
-static bool may_store(const struct block *b, const uint8_t *memory, unsigned size)
-{
-    if (!place_may_hold_code((uint64_t)memory))
-        return true;
-    places_changed();
-    return (uint64_t)(memory - b->code + size - 1) >= b->length + size - 1;
-}
-
-static bool push_value(struct vcpu *v, const struct block *b, uint64_t value)
-{
-    uint64_t *rsp = &v->stack.state.r[RSP];
-    bool fits = ((*rsp - 8) & (PAGE_SIZE - 1)) <= PAGE_SIZE - 8;
-    uint8_t *memory = fits ? place_find(v, *rsp - 8, ACCESS_WRITE) : NULL;
-    if (!memory || !may_store(b, memory, 8))
-        return false;
-    put64(memory, value);
-    *rsp -= 8;
-    return true;
-}
-
-/* What the part does beside its code; false: it must be stepped. memory: what it accesses, or
- * the register that is its operand. */
-static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, struct block *b)
-{
-    uint64_t *r = v->stack.state.r, *target = &b->way[true].rip;
-    switch (p->special) {
-    case DIVIDE: return may_divide(r, p, memory);
-    case LEAVE: r[RSP] = r[RBP] + 8; return true;
-    case PUSH_LOADED: return push_value(v, b, get64(memory));
-    case CALL: put64(memory, b->way[false].rip); return true;
-    case JUMP_LOADED: *target = get64(memory); return is_canonical(*target);
-    case CALL_LOADED:
-        *target = get64(memory);
-        return is_canonical(*target) && push_value(v, b, b->way[false].rip);
-    case JUMP_REGISTER:
-    case CALL_REGISTER:
-        *target = r[p->operand];
-        if (is_canonical(*target) && p->special == CALL_REGISTER)
-            put64(memory, b->way[false].rip);
-        return is_canonical(*target);
-    }
-    return true;
 }
 
 /* Executes the code. */
@@ -197,51 +126,6 @@ static unsigned execute_hot(struct block_state *s, const uint8_t *from)
                  : "rbx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
                    "memory", "cc");
     return (unsigned)(uint64_t)from;
-}
-
-/* The access that a part begins with; NULL: it must be stepped. */
-static inline uint8_t *find_access(const struct vcpu *v, const struct part *p,
-                                   const struct block *b, uint64_t address)
-{
-    enum access access = p->store ? ACCESS_WRITE : ACCESS_READ;
-    const struct place *place = place_entry(address, access);
-    uint64_t at = address - place->page;
-    if (address & p->aligned)
-        return NULL;
-    if (at + p->size <= PAGE_SIZE)
-        return place->host + at;
-    if ((address & (PAGE_SIZE - 1)) + p->size > PAGE_SIZE)
-        return NULL;
-    uint8_t *memory = place_look_up(v, address, access);
-    return memory && (!p->store || may_store(b, memory, p->size)) ? memory : NULL;
-}
-
-static void begin_access(struct vcpu *v, const struct part *p, uint8_t *memory, uint64_t address)
-{
-    struct block_state *s = &v->stack.state;
-    s->pointer = (uint64_t)memory;
-    s->r[RSP] += (uint64_t)(int64_t)p->stack;
-    if (!models_caches)
-        return;
-    uint32_t missed = predict_access(&v->caches, address - p->after);
-    if (missed & EFFECT(EVENT_REFERENCES))
-        count_event(v, EVENT_REFERENCES);
-    if (missed & EFFECT(EVENT_MISSES))
-        count_event(v, EVENT_MISSES);
-}
-
-/* False: the part must be stepped, and did nothing. */
-static bool begin_part(struct vcpu *v, const struct part *p, struct block *b)
-{
-    const uint64_t *r = v->stack.state.r;
-    uint64_t address = p->displacement + r[p->base] + (r[p->index] << p->scale) + r[p->segment];
-    uint8_t *memory =
-        p->access ? find_access(v, p, b, address) : (uint8_t *)&v->stack.state.r[p->operand];
-    if (!memory || (p->special && !do_special(v, p, memory, b)))
-        return false;
-    if (p->access)
-        begin_access(v, p, memory, address);
-    return true;
 }
 
 static inline void record_branch(struct vcpu *v, const struct block *b, bool user, bool wrong)
@@ -298,7 +182,7 @@ static struct block *run_cold(struct vcpu *v, struct block *b, bool user)
 {
     struct block_state *s = &v->stack.state;
     for (const struct part *p = b->part;; p++) {
-        if ((p->access || p->special) && !begin_part(v, p, b))
+        if ((p->access || p->special) && !part_begin(v, p, b))
             return stop_before(v, b, p);
         if (p->code)
             execute_code(s, p->code);
@@ -332,7 +216,7 @@ static unsigned run_hot_code(struct vcpu *v, struct block *b)
             return at;
         b = s->block;
         const struct part *p = &b->part[at];
-        if (!begin_part(v, p, b))
+        if (!part_begin(v, p, b))
             return HOT_STOPPED | at;
         if (part_computes_target(p))
             return HOT_ENDED | true;
@@ -353,7 +237,8 @@ static void stop_hot(struct vcpu *v, const struct block *b, const struct part *p
 }
 
 /* n: instructions that may be executed. */
-static __attribute__((noinline)) struct block *run_hot(struct vcpu *v, struct block *b, bool user, uint64_t n)
+static __attribute__((noinline)) struct block *run_hot(struct vcpu *v, struct block *b, bool user,
+                                                       uint64_t n)
 {
     struct block_state *s = &v->stack.state;
     struct block *first = b;
@@ -510,9 +395,7 @@ static bool run_blocks(struct vcpu *v, bool user)
     load_state(v);
     v->stack.state.sums = (struct sums){ { 0, 0 } };
     struct block *b = block_look_up(v, allowed = vectors_of(v));
-    models_caches = v->pmu.caches && v->pmu.decoding[user];
     predicts = v->pmu.predicts && v->pmu.decoding[user];
-    unused_bits = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
     decode_all(must_step_all(v, user));
     struct stay stay = { all_decoded ? ~0ul : 0, 0 };
     bool fits = true;

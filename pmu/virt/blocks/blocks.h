@@ -19,6 +19,11 @@ static inline unsigned sum_shift(enum event e)
     return (e - EVENT_BRANCHES) % SUM_FIELDS * SUM_BITS;
 }
 
+static inline void count_event(struct vcpu *v, enum event e)
+{
+    v->stack.state.sums.word[sum_word(e)] += 1ul << sum_shift(e);
+}
+
 static inline uint64_t get64(const void *from)
 {
     uint64_t value;
@@ -87,7 +92,7 @@ struct block {
     bool hot;         /* its code does all that is common, and goes on with other hot ones */
     bool flags_saved; /* ... when it ends */
     bool linked;      /* to such ones */
-    uint16_t runs; /* until then */
+    uint16_t runs;    /* until then */
     struct part *part;
 };
 
@@ -195,6 +200,9 @@ extern struct targets {
 } block_targets;
 /* It goes on with none. */
 void block_unlink(struct block *b);
+
+/* begin_part.c: what comes before the part's code. False: it must be stepped, and did nothing. */
+bool part_begin(struct vcpu *v, const struct part *p, struct block *b);
 
 /* blocks.c: reads the boot option hot=. */
 void blocks_start(void);

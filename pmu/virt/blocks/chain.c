@@ -18,11 +18,12 @@ _Static_assert(offsetof(struct block_state, flags) == 0, "PUSHFQ stores there");
 /* With RSP there, to the code in RAX, with its operand in R14. */
 __attribute__((naked)) void blocks_enter(void)
 {
-    asm volatile("mov %c[pointer](%%rsp), %%r14\n"
-                 "mov %%rax, %c[pointer](%%rsp)\n" PINNED(IN) "jmp *%c[pointer](%%rsp)"
-                 :
-                 : [pointer] "i"(offsetof(struct block_state, pointer)),
-                   [r] "i"(offsetof(struct block_state, r)));
+    asm volatile(
+        "mov %c[pointer](%%rsp), %%r14\n"
+        "mov %%rax, %c[pointer](%%rsp)\n" PINNED(IN) "jmp *%c[pointer](%%rsp)"
+        :
+        : [pointer] "i"(offsetof(struct block_state, pointer)), [r] "i"(offsetof(struct block_state,
+                                                                                 r)));
 }
 
 /* R13: what execute_hot() returns; R14: the block. */

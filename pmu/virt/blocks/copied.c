@@ -256,9 +256,10 @@ bool source_is_refused(const struct source *s)
             s->i.op == 0xa3 || s->i.op == 0xab || s->i.op == 0xb3 || s->i.op == 0xbb;
         /* QEMU 7.2 forgets the immediate after a RIP-relative SHLD or SHRD. */
         /* MOVZX and MOVSX of AH to BH to ESP */
-        bool odd = (s->i.op & 0xf7) == 0xb6 && !s->i.rex && s->i.modrm >= 0xe4 &&
-                   s->i.modrm <= 0xe7;
-        return odd || (bit_of_register && s->memory) || ((s->i.op & 0xf7) == 0xa4 && s->at.relative) ||
+        bool odd =
+            (s->i.op & 0xf7) == 0xb6 && !s->i.rex && s->i.modrm >= 0xe4 && s->i.modrm <= 0xe7;
+        return odd || (bit_of_register && s->memory) ||
+               ((s->i.op & 0xf7) == 0xa4 && s->at.relative) ||
                (s->i.op == 0xba && insn_reg(&s->i) < 4) ||
                (s->form == 'r' && (s->i.operand16 || source_op_register(s) == RSP));
     }

@@ -11,10 +11,12 @@ enum { HOT_STOP = 18, HOT_FLAGS = 6 };
 COLD void hot_begin(struct emitter *e, uint8_t *emitted);
 /* What comes before a part's own code. */
 COLD void hot_enter_part(struct emitter *e, const struct block *b, struct part *p);
+/* Ends the code, and moves it. */
+COLD void hot_end(struct emitter *e, struct block *b, uint8_t *emitted, struct block_space *space);
+
+/* hot_copy.c */
 COLD void hot_copy(struct emitter *e, const struct source *s);
 /* The register becomes this number. */
 COLD void hot_constant(struct emitter *e, unsigned reg, uint64_t value);
 /* A store of the address that CALL leaves. */
 COLD void hot_call(struct emitter *e, const struct part *p, uint64_t next);
-/* Ends the code, and moves it. */
-COLD void hot_end(struct emitter *e, struct block *b, uint8_t *emitted, struct block_space *space);

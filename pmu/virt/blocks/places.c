@@ -27,7 +27,10 @@ void places_changed(void)
 static uint16_t filled[ACCESSES * PLACES];
 static unsigned filled_count;
 
-static void empty_place(unsigned i) { places[0][i].page = (i % PLACES + 1) * PAGE_SIZE; }
+static void empty_place(unsigned i)
+{
+    places[i / PLACES][i % PLACES].page = (i % PLACES + 1) * PAGE_SIZE;
+}
 
 void places_start(void)
 {
@@ -39,7 +42,7 @@ static void fill_place(uint64_t address, enum access access, uint8_t *host)
 {
     struct place *place = place_entry(address, access);
     if ((place->page ^ address) / PAGE_SIZE % PLACES)
-        filled[filled_count++] = (uint16_t)(place - places[0]);
+        filled[filled_count++] = (uint16_t)(access * PLACES + address / PAGE_SIZE % PLACES);
     *place = (struct place){ address & -PAGE_SIZE, host };
 }
 
@@ -52,7 +55,7 @@ bool place_may_hold_code(uint64_t host)
 static void forget_written(void)
 {
     for (unsigned i = filled_count; i-- > 0;) {
-        const struct place *place = &places[0][filled[i]];
+        const struct place *place = &places[ACCESS_WRITE][filled[i] % PLACES];
         if (filled[i] / PLACES != ACCESS_WRITE || !place_may_hold_code((uint64_t)place->host))
             continue;
         empty_place(filled[i]);
