@@ -132,7 +132,7 @@ enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REGISTER = INSN_NONE };
 #define BIT(n) (1u << (n))
 
 /* An instruction of 64-bit code. */
-struct source {
+struct copied {
     struct insn i;
     char form, vector; /* copied.c */
     bool has_modrm, memory;
@@ -141,35 +141,35 @@ struct source {
 };
 
 /* DIV or IDIV. */
-static inline bool source_divides(const struct source *s)
+static inline bool copied_divides(const struct copied *s)
 {
     return s->form == 't' && insn_reg(&s->i) >= 6;
 }
 
 /* copied.c */
 /* Takes apart the one that begins s->i.byte. False: its bytes end before it does. */
-COLD bool source_parse(struct source *s);
+COLD bool copied_parse(struct copied *s);
 /* Must be stepped: it may fault, access more than one place, or is no instruction. */
-COLD bool source_is_refused(const struct source *s);
-COLD bool source_form_is(char form, const char *forms);
-COLD unsigned source_immediate_size(const struct source *s);
+COLD bool copied_is_refused(const struct copied *s);
+COLD bool copied_form_is(char form, const char *forms);
+COLD unsigned copied_immediate_size(const struct copied *s);
 /* Registers: of ModRM.rm, ModRM.reg, the opcode's low bits. */
-COLD unsigned source_rm(const struct source *s);
-COLD unsigned source_reg(const struct source *s);
-COLD unsigned source_op_register(const struct source *s);
+COLD unsigned copied_rm(const struct copied *s);
+COLD unsigned copied_reg(const struct copied *s);
+COLD unsigned copied_op_register(const struct copied *s);
 /* ModRM.reg is part of the opcode; ModRM.rm is RSP, which must be replaced. */
-COLD bool source_is_group(const struct source *s);
-COLD bool source_rm_is_rsp(const struct source *s);
+COLD bool copied_is_group(const struct copied *s);
+COLD bool copied_rm_is_rsp(const struct copied *s);
 /* The registers that it uses, as bits, besides those of an address. */
-COLD uint32_t source_registers(const struct source *s);
+COLD uint32_t copied_registers(const struct copied *s);
 /* Of form v: what it needs, its access to memory. */
-COLD enum vectors source_vectors(const struct source *s);
+COLD enum vectors copied_vectors(const struct copied *s);
 /* In bytes: of an operand that ModRM names. */
-COLD unsigned source_access_size(const struct source *s);
-COLD unsigned source_vector_alignment(const struct source *s);
+COLD unsigned copied_access_size(const struct copied *s);
+COLD unsigned copied_vector_alignment(const struct copied *s);
 /* What it does with flags: nothing; reads them, writes all, or all by CF, or some. */
 enum flags_use { FLAGS_NONE, FLAGS_READ, FLAGS_WRITTEN, FLAGS_CARRY, FLAGS_MIXED };
-COLD enum flags_use source_flags(const struct source *s);
+COLD enum flags_use copied_flags(const struct copied *s);
 
 /* translate.c */
 /* Makes the block that begins at RIP, whose code is at `code` of the host. 0 instructions: the

@@ -49,12 +49,12 @@ static const struct {
 };
 /* clang-format on */
 
-static COLD bool of_bytes(const struct source *s);
+static COLD bool of_bytes(const struct copied *s);
 
 /* The last byte of VEX: vvvv, inverted, from bit 3; L in bit 2; the prefix. */
 static COLD unsigned vex_byte(const struct insn *i) { return i->byte[i->modrm_at - 2]; }
 
-static COLD bool is_long_vector(const struct source *s) { return s->i.vex && vex_byte(&s->i) & 4; }
+static COLD bool is_long_vector(const struct copied *s) { return s->i.vex && vex_byte(&s->i) & 4; }
 
 /* 0: it is none of these. */
 static COLD char vector_kind(const struct insn *i)
@@ -73,46 +73,46 @@ static COLD char vector_kind(const struct insn *i)
 }
 
 /* What would raise #UD, or use RSP. */
-static COLD bool vector_is_refused(const struct source *s)
+static COLD bool vector_is_refused(const struct copied *s)
 {
     static const uint8_t shifts[] = { 0x54, 0x54, 0xcc }; /* ModRM.reg of 71h to 73h */
     const struct insn *i = &s->i;
     char kind = s->vector;
-    if (i->vex ? kind == 'h' : source_form_is(kind, "bz"))
+    if (i->vex ? kind == 'h' : copied_form_is(kind, "bz"))
         return true;
-    if (i->vex && !source_form_is(kind, "xXs") && (vex_byte(i) & 0x78) != 0x78)
+    if (i->vex && !copied_form_is(kind, "xXs") && (vex_byte(i) & 0x78) != 0x78)
         return true;
-    if (source_form_is(kind, "qdp") && is_long_vector(s))
+    if (copied_form_is(kind, "qdp") && is_long_vector(s))
         return true;
     if (i->vex && i->rex & REX_W && kind != 'd') /* of C4 */
         return true;
     if (kind == 's')
         return s->memory || !(shifts[i->op - 0x71] >> insn_reg(i) & 1);
     if (kind == 'k')
-        return s->memory || source_reg(s) == RSP;
+        return s->memory || copied_reg(s) == RSP;
     if (kind == 'd')
-        return !s->memory && source_rm(s) == RSP;
+        return !s->memory && copied_rm(s) == RSP;
     return kind == 'h' && !s->memory;
 }
 
-static COLD unsigned source_vector_size(const struct source *s)
+static COLD unsigned copied_vector_size(const struct copied *s)
 {
-    return source_form_is(s->vector, "hqdb") ? 8 : is_long_vector(s) ? 32 : 16;
+    return copied_form_is(s->vector, "hqdb") ? 8 : is_long_vector(s) ? 32 : 16;
 }
 
-unsigned source_vector_alignment(const struct source *s)
+unsigned copied_vector_alignment(const struct copied *s)
 {
-    bool aligned = s->vector == 'a' || (!s->i.vex && source_form_is(s->vector, "xXi"));
-    return aligned ? source_vector_size(s) - 1 : 0;
+    bool aligned = s->vector == 'a' || (!s->i.vex && copied_form_is(s->vector, "xXi"));
+    return aligned ? copied_vector_size(s) - 1 : 0;
 }
 
-unsigned source_access_size(const struct source *s)
+unsigned copied_access_size(const struct copied *s)
 {
     bool two = s->i.map == MAP_0F;
     unsigned whole = s->i.rex & REX_W ? 8 : s->i.operand16 ? 2 : 4;
     if (s->form == 'v')
-        return source_vector_size(s);
-    if (source_divides(s) || (s->form == 'g' && insn_reg(&s->i) > 1))
+        return copied_vector_size(s);
+    if (copied_divides(s) || (s->form == 'g' && insn_reg(&s->i) > 1))
         return 8;
     return two && (s->i.op & 0xf7) == 0xb7   ? 2
            : two && (s->i.op & 0xf7) == 0xb6 ? 1
@@ -121,7 +121,7 @@ unsigned source_access_size(const struct source *s)
                                              : whole;
 }
 
-enum vectors source_vectors(const struct source *s)
+enum vectors copied_vectors(const struct copied *s)
 {
     return s->form != 'v'       ? NO_VECTORS
            : s->i.vex           ? VECTORS_AVX2
@@ -129,7 +129,7 @@ enum vectors source_vectors(const struct source *s)
                                 : VECTORS_SSE2;
 }
 
-unsigned source_immediate_size(const struct source *s)
+unsigned copied_immediate_size(const struct copied *s)
 {
     bool wide = s->i.rex & REX_W;
     unsigned whole = s->i.operand16 && !wide ? 2 : 4;
@@ -149,20 +149,20 @@ unsigned source_immediate_size(const struct source *s)
     case 'K':
     case 'C': return 4;
     case 'S': return 2;
-    case 'v': return source_form_is(s->vector, "Xsip");
+    case 'v': return copied_form_is(s->vector, "Xsip");
     case 't': return insn_reg(&s->i) ? 0 : s->i.op == 0xf6 ? 1 : whole;
     }
     return 0;
 }
 
-bool source_form_is(char form, const char *forms)
+bool copied_form_is(char form, const char *forms)
 {
     while (*forms && *forms != form)
         forms++;
     return *forms;
 }
 
-bool source_parse(struct source *s)
+bool copied_parse(struct copied *s)
 {
     struct insn *i = &s->i;
     i->wide = true;
@@ -175,23 +175,23 @@ bool source_parse(struct source *s)
     s->vector = vector_kind(i);
     if (s->vector)
         s->form = 'v';
-    s->has_modrm = source_form_is(s->form, "mbzltgNv") && s->vector != 'z';
+    s->has_modrm = copied_form_is(s->form, "mbzltgNv") && s->vector != 'z';
     s->memory = s->has_modrm && insn_has_memory(i);
     s->immediate_at = s->has_modrm ? insn_memory(i, &s->at) : i->modrm_at;
-    s->size = s->immediate_at + source_immediate_size(s);
+    s->size = s->immediate_at + copied_immediate_size(s);
     return s->size <= i->length;
 }
 
-static bool is_two(const struct source *s) { return s->i.map == MAP_0F; }
+static bool is_two(const struct copied *s) { return s->i.map == MAP_0F; }
 
-bool source_is_group(const struct source *s)
+bool copied_is_group(const struct copied *s)
 {
     if (is_two(s))
         return s->i.op == 0xba || (s->i.op & 0xf0) == 0x90;
     return (s->i.op >= 0x80 && s->i.op <= 0x83) || s->i.op >= 0xc0;
 }
 
-static bool of_bytes(const struct source *s)
+static bool of_bytes(const struct copied *s)
 {
     if (is_two(s))
         return (s->i.op & 0xf0) == 0x90 || s->i.op == 0xb0 || s->i.op == 0xc0;
@@ -199,34 +199,34 @@ static bool of_bytes(const struct source *s)
 }
 
 /* A register's number; without REX the numbers 4 to 7 of bytes are AH to BH. */
-static COLD unsigned register_number(const struct source *s, unsigned n, bool extended, bool byte)
+static COLD unsigned register_number(const struct copied *s, unsigned n, bool extended, bool byte)
 {
     n |= extended ? 8 : 0;
     return byte && !s->i.rex && n >= 4 ? n - 4 : n;
 }
 
-unsigned source_rm(const struct source *s)
+unsigned copied_rm(const struct copied *s)
 {
     bool byte = of_bytes(s) || (is_two(s) && (s->i.op == 0xb6 || s->i.op == 0xbe));
     return register_number(s, s->i.modrm & 7, s->i.rex & REX_B, byte);
 }
 
-unsigned source_reg(const struct source *s)
+unsigned copied_reg(const struct copied *s)
 {
     return register_number(s, insn_reg(&s->i), s->i.rex & REX_R, of_bytes(s));
 }
 
-unsigned source_op_register(const struct source *s)
+unsigned copied_op_register(const struct copied *s)
 {
     return register_number(s, s->i.op & 7, s->i.rex & REX_B, s->form == 'i');
 }
 
-bool source_rm_is_rsp(const struct source *s)
+bool copied_rm_is_rsp(const struct copied *s)
 {
-    return s->has_modrm && !s->memory && source_rm(s) == RSP;
+    return s->has_modrm && !s->memory && copied_rm(s) == RSP;
 }
 
-static COLD bool may_lock(const struct source *s)
+static COLD bool may_lock(const struct copied *s)
 {
     unsigned op = s->i.op;
     if (!s->memory)
@@ -239,9 +239,9 @@ static COLD bool may_lock(const struct source *s)
            (s->form == 't' && (insn_reg(&s->i) & 6) == 2);
 }
 
-bool source_is_refused(const struct source *s)
+bool copied_is_refused(const struct copied *s)
 {
-    bool jumps = source_form_is(s->form, "PpqQjJokKCRSLg"), wide = s->i.rex & REX_W;
+    bool jumps = copied_form_is(s->form, "PpqQjJokKCRSLg"), wide = s->i.rex & REX_W;
     if (s->form == 'v')
         return vector_is_refused(s) || insn_rex_is_ignored(&s->i);
     if (s->form == '.' || insn_rex_is_ignored(&s->i) || (s->i.lock && !may_lock(s)) ||
@@ -261,18 +261,18 @@ bool source_is_refused(const struct source *s)
         return odd || (bit_of_register && s->memory) ||
                ((s->i.op & 0xf7) == 0xa4 && s->at.relative) ||
                (s->i.op == 0xba && insn_reg(&s->i) < 4) ||
-               (s->form == 'r' && (s->i.operand16 || source_op_register(s) == RSP));
+               (s->form == 'r' && (s->i.operand16 || copied_op_register(s) == RSP));
     }
     switch (s->i.op) {
     case 0x90: return s->i.rex & REX_B; /* XCHG */
-    case 0x8d: return !s->memory || (s->at.relative && (!wide || source_reg(s) == RSP));
+    case 0x8d: return !s->memory || (s->at.relative && (!wide || copied_reg(s) == RSP));
     case 0xc2: return s->i.byte[s->immediate_at + 1] & 0x80; /* QEMU 7.2 adds a signed number */
     case 0xc6:
     case 0xc7: return insn_reg(&s->i);
     case 0xf6: return insn_reg(&s->i) == 1 || insn_reg(&s->i) >= 6;
     case 0xf7: /* DIV and IDIV: not of 16 bits, nor by RSP */
         return insn_reg(&s->i) == 1 ||
-               (insn_reg(&s->i) >= 6 && (s->i.operand16 || source_rm_is_rsp(s)));
+               (insn_reg(&s->i) >= 6 && (s->i.operand16 || copied_rm_is_rsp(s)));
     case 0xfe: return insn_reg(&s->i) > 1;
     case 0xff: /* INC, DEC, CALL, JMP, PUSH */
         return insn_reg(&s->i) > 1 &&
@@ -280,27 +280,27 @@ bool source_is_refused(const struct source *s)
                                    (insn_reg(&s->i) != 6 || !s->memory)));
     }
     if (s->form == 'I')
-        return source_op_register(s) == RSP || (s->i.operand16 && wide);
-    return source_form_is(s->form, "irPp") && source_op_register(s) == RSP;
+        return copied_op_register(s) == RSP || (s->i.operand16 && wide);
+    return copied_form_is(s->form, "irPp") && copied_op_register(s) == RSP;
 }
 
-uint32_t source_registers(const struct source *s)
+uint32_t copied_registers(const struct copied *s)
 {
     uint32_t mask = 0;
     unsigned op = s->i.op;
     if (s->form == 'v')
-        return s->vector == 'k'                 ? BIT(source_reg(s))
+        return s->vector == 'k'                 ? BIT(copied_reg(s))
                : s->vector == 'p'               ? BIT(RCX)
-               : s->vector == 'd' && !s->memory ? BIT(source_rm(s))
+               : s->vector == 'd' && !s->memory ? BIT(copied_rm(s))
                                                 : 0;
     if (s->has_modrm && !s->memory)
-        mask |= BIT(source_rm(s));
-    if (s->has_modrm && !source_is_group(s))
-        mask |= BIT(source_reg(s));
+        mask |= BIT(copied_rm(s));
+    if (s->has_modrm && !copied_is_group(s))
+        mask |= BIT(copied_reg(s));
     if (is_two(s))
         return mask | (op == 0xa5 || op == 0xad ? BIT(RCX) : 0) |
                (op == 0xb0 || op == 0xb1 ? BIT(RAX) : 0) |
-               (s->form == 'r' ? BIT(source_op_register(s)) : 0);
+               (s->form == 'r' ? BIT(copied_op_register(s)) : 0);
     if (op == 0xd2 || op == 0xd3)
         mask |= BIT(RCX);
     if (s->form == 'a' || s->form == 'A' || (s->form == 'r' && op < 0x98))
@@ -308,18 +308,18 @@ uint32_t source_registers(const struct source *s)
     if (s->form == 'n' || (s->form == 't' && insn_reg(&s->i) >= 4))
         mask |= BIT(RAX) | BIT(RDX);
     if (s->form == 'r' || s->form == 'i' || s->form == 'I')
-        mask |= BIT(source_op_register(s));
+        mask |= BIT(copied_op_register(s));
     return mask;
 }
 
-static COLD bool ignores_flags(const struct source *s)
+static COLD bool ignores_flags(const struct copied *s)
 {
     if (s->form == 'v')
         return s->vector != 'p';
     if (is_two(s))
         return s->form == 'r' || (s->i.op & 0xf7) == 0xb6 || (s->i.op & 0xf7) == 0xb7;
     return (s->i.op >= 0x86 && s->i.op <= 0x9f) || (s->i.op >= 0xb0 && s->i.op <= 0xbf) ||
-           s->i.op == 0x63 || s->i.op == 0xc6 || s->i.op == 0xc7 || source_divides(s) ||
+           s->i.op == 0x63 || s->i.op == 0xc6 || s->i.op == 0xc7 || copied_divides(s) ||
            (s->form == 't' && insn_reg(&s->i) == 2);
 }
 
@@ -329,7 +329,7 @@ static COLD enum flags_use arithmetic(unsigned n)
     return n == 2 || n == 3 ? FLAGS_CARRY : FLAGS_WRITTEN;
 }
 
-enum flags_use source_flags(const struct source *s)
+enum flags_use copied_flags(const struct copied *s)
 {
     unsigned op = s->i.op, reg = insn_reg(&s->i);
     if (ignores_flags(s))

@@ -24,4 +24,4 @@ COLD void need_flags(struct emitter *e);
 COLD void release_register(struct emitter *e, unsigned reg);
 COLD void save_state(struct emitter *e);
 /* translate.c. memory: its operand is through a pointer, and needs no REX or VEX of its own. */
-COLD void emit_opcode(struct emitter *e, const struct source *s, uint8_t rex);
+COLD void emit_opcode(struct emitter *e, const struct copied *s, uint8_t rex);

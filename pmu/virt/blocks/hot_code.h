@@ -15,7 +15,7 @@ COLD void hot_enter_part(struct emitter *e, const struct block *b, struct part *
 COLD void hot_end(struct emitter *e, struct block *b, uint8_t *emitted, struct block_space *space);
 
 /* hot_copy.c */
-COLD void hot_copy(struct emitter *e, const struct source *s);
+COLD void hot_copy(struct emitter *e, const struct copied *s);
 /* The register becomes this number. */
 COLD void hot_constant(struct emitter *e, unsigned reg, uint64_t value);
 /* A store of the address that CALL leaves. */

@@ -4,9 +4,9 @@
 #include "pmu/virt/blocks/hot_emit.h"
 
 /* What the instruction needs of them, and leaves. */
-static COLD void prepare_flags(struct emitter *e, const struct source *s)
+static COLD void prepare_flags(struct emitter *e, const struct copied *s)
 {
-    enum flags_use use = source_flags(s);
+    enum flags_use use = copied_flags(s);
     if (use == FLAGS_CARRY && !e->flags)
         emit(e, 0x2424ba0f, 5); /* bt dword [rsp], 0 */
     if (use == FLAGS_READ || use == FLAGS_MIXED)
@@ -18,29 +18,29 @@ static COLD void prepare_flags(struct emitter *e, const struct source *s)
 }
 
 /* Whether its registers need not be loaded before, or stored behind it. */
-static COLD bool writes_alone(const struct source *s)
+static COLD bool writes_alone(const struct copied *s)
 {
     bool moves_wide = s->i.map == MAP_ONE ? s->i.op == 0x8b || s->i.op == 0x63 || s->form == 'I'
                                           : s->i.map == MAP_0F && (s->i.op & 0xf6) == 0xb6;
     return s->memory && !s->i.operand16 && moves_wide;
 }
-static COLD bool reads_alone(const struct source *s)
+static COLD bool reads_alone(const struct copied *s)
 {
     return s->i.map == MAP_ONE && ((s->i.op >= 0x38 && s->i.op <= 0x3b) || (s->i.op & ~1) == 0x84 ||
                                    (s->memory && (s->i.op & ~1) == 0x88));
 }
 
 /* With RSI, RDI or RBX as its pointer: without a REX. */
-static COLD unsigned borrow_pointer(struct emitter *e, const struct source *s)
+static COLD unsigned borrow_pointer(struct emitter *e, const struct copied *s)
 {
-    uint32_t busy = source_registers(s);
+    uint32_t busy = copied_registers(s);
     unsigned reg = !(busy & BIT(RSI)) ? RSI : !(busy & BIT(RDI)) ? RDI : RBX;
     emit_registers(e, 8, STORE, reg, SCRATCH);
     emit_registers(e, 8, STORE, POINTER, reg);
     return reg;
 }
 
-static COLD void emit_rest(struct emitter *e, const struct source *s, unsigned modrm)
+static COLD void emit_rest(struct emitter *e, const struct copied *s, unsigned modrm)
 {
     if (s->has_modrm)
         emit(e, modrm, 1);
@@ -49,13 +49,13 @@ static COLD void emit_rest(struct emitter *e, const struct source *s, unsigned m
 }
 
 /* Where it cannot have another REX: VEX, AH to BH. */
-static COLD void copy_as_it_is(struct emitter *e, const struct source *s)
+static COLD void copy_as_it_is(struct emitter *e, const struct copied *s)
 {
     unsigned modrm = s->i.modrm, pointer = NO_REGISTER, reg = NO_REGISTER;
     if (s->memory)
         modrm = (modrm & 0x38) | (pointer = borrow_pointer(e, s));
     else if (s->form == 'v')
-        for (reg = SCRATCH; reg < NO_REGISTER && !(source_registers(s) & BIT(reg));)
+        for (reg = SCRATCH; reg < NO_REGISTER && !(copied_registers(s) & BIT(reg));)
             reg++;
     if (reg == STACK)
         emit_registers(e, 8, STORE, STACK, POINTER);
@@ -71,9 +71,9 @@ static COLD void copy_as_it_is(struct emitter *e, const struct source *s)
         emit_registers(e, 8, LOAD, pointer, SCRATCH);
 }
 
-static COLD void copy_lea(struct emitter *e, const struct source *s)
+static COLD void copy_lea(struct emitter *e, const struct copied *s)
 {
-    unsigned to = source_reg(s), at = to == RSP ? STACK : in_memory(to) ? SCRATCH : to;
+    unsigned to = copied_reg(s), at = to == RSP ? STACK : in_memory(to) ? SCRATCH : to;
     struct insn_memory m = s->at;
     m.base = (uint8_t)hold_register(e, m.base, POINTER);
     m.index = (uint8_t)hold_register(e, m.index, SCRATCH);
@@ -91,7 +91,7 @@ static COLD void copy_lea(struct emitter *e, const struct source *s)
 }
 
 /* Brings a register operand into one that the code may use. */
-static COLD unsigned bring(struct emitter *e, const struct source *s, unsigned reg, unsigned *free)
+static COLD unsigned bring(struct emitter *e, const struct copied *s, unsigned reg, unsigned *free)
 {
     if (!in_memory(reg))
         return reg == RSP ? STACK : reg;
@@ -101,15 +101,15 @@ static COLD unsigned bring(struct emitter *e, const struct source *s, unsigned r
     return at;
 }
 
-void hot_copy(struct emitter *e, const struct source *s)
+void hot_copy(struct emitter *e, const struct copied *s)
 {
-    struct source c = *s;
+    struct copied c = *s;
     bool vector = s->form == 'v', of_modrm = s->has_modrm;
-    bool is_reg = of_modrm && (vector ? s->vector == 'k' : !source_is_group(s));
+    bool is_reg = of_modrm && (vector ? s->vector == 'k' : !copied_is_group(s));
     bool is_rm = of_modrm && !s->memory && (!vector || s->vector == 'd');
-    bool in_op = source_form_is(s->form, "riI");
-    unsigned rm = is_rm ? source_rm(s) : NO_REGISTER, free = SCRATCH, modrm = s->i.modrm;
-    unsigned reg = is_reg ? source_reg(s) : in_op ? source_op_register(s) : NO_REGISTER;
+    bool in_op = copied_form_is(s->form, "riI");
+    unsigned rm = is_rm ? copied_rm(s) : NO_REGISTER, free = SCRATCH, modrm = s->i.modrm;
+    unsigned reg = is_reg ? copied_reg(s) : in_op ? copied_op_register(s) : NO_REGISTER;
     bool high = !s->i.rex && ((is_reg && reg != insn_reg(&s->i)) || (is_rm && rm != (modrm & 7)) ||
                               (in_op && reg != (s->i.op & 7)));
     prepare_flags(e, s);

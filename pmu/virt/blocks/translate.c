@@ -28,7 +28,7 @@ static COLD unsigned borrow_register(struct emitter *e, uint32_t *busy)
     return reg;
 }
 
-void emit_opcode(struct emitter *e, const struct source *s, uint8_t rex)
+void emit_opcode(struct emitter *e, const struct copied *s, uint8_t rex)
 {
     const struct insn *i = &s->i;
     if (i->vex) {
@@ -55,9 +55,9 @@ void emit_opcode(struct emitter *e, const struct source *s, uint8_t rex)
     emit(e, i->op, 1);
 }
 
-static COLD void copy_instruction(struct emitter *e, const struct source *s)
+static COLD void copy_instruction(struct emitter *e, const struct copied *s)
 {
-    uint32_t mask = source_registers(s), busy;
+    uint32_t mask = copied_registers(s), busy;
     unsigned pointer = NO_REGISTER, stack = NO_REGISTER, mod = s->i.modrm;
     bool lea = s->form == 'l';
     if (e->hot) {
@@ -70,7 +70,7 @@ static COLD void copy_instruction(struct emitter *e, const struct source *s)
     if (lea && s->at.index != NO_REGISTER)
         mask |= BIT(s->at.index);
     busy = mask & ~BIT(RSP);
-    if (source_flags(s))
+    if (copied_flags(s))
         need_flags(e);
     for (unsigned reg = 0; reg < 16; reg++)
         if (busy & BIT(reg))
@@ -84,9 +84,9 @@ static COLD void copy_instruction(struct emitter *e, const struct source *s)
     if (mask & BIT(RSP)) {
         stack = borrow_register(e, &busy);
         emit_move(e, LOAD, stack, PLACE(r) + 8 * RSP);
-        if (s->has_modrm && !source_is_group(s) && source_reg(s) == RSP)
+        if (s->has_modrm && !copied_is_group(s) && copied_reg(s) == RSP)
             mod = (mod & ~0x38u) | stack << 3;
-        if (source_rm_is_rsp(s))
+        if (copied_rm_is_rsp(s))
             mod = (mod & ~7u) | stack;
         if (lea && (sib & 7) == 4 && !(rex & REX_B) && (s->i.modrm & 7) == 4)
             sib = (uint8_t)((sib & ~7u) | stack);
@@ -109,7 +109,7 @@ static COLD void copy_instruction(struct emitter *e, const struct source *s)
  */
 static COLD void emit_access(struct emitter *e, uint8_t op, unsigned reg, int64_t immediate)
 {
-    struct source s = { .form = 'm', .has_modrm = true, .memory = true };
+    struct copied s = { .form = 'm', .has_modrm = true, .memory = true };
     s.i.op = op;
     s.i.modrm = (uint8_t)((reg & 7) << 3);
     s.i.rex = 0x48 | (reg & 8 ? REX_R : 0);
@@ -128,7 +128,7 @@ static COLD void add_sums(struct sums *sums, uint32_t effects)
 }
 
 /* Where the memory operand is; after: the next instruction. */
-static COLD void set_address(struct part *p, const struct source *s, uint64_t after)
+static COLD void set_address(struct part *p, const struct copied *s, uint64_t after)
 {
     p->segment = s->i.segment == 0x64 ? SLOT_FS : s->i.segment ? SLOT_GS : SLOT_ZERO;
     p->base = s->at.base;
@@ -148,7 +148,7 @@ static COLD void set_stack(struct part *p, unsigned base, int displacement, int 
 }
 
 /* PUSH, POP and LEAVE: a MOV. */
-static COLD bool translate_stack(struct part *p, struct emitter *e, const struct source *s,
+static COLD bool translate_stack(struct part *p, struct emitter *e, const struct copied *s,
                                  const struct block *b, int64_t immediate)
 {
     bool pop = s->form == 'p', leave = s->form == 'L', reg = s->form == 'P';
@@ -158,14 +158,14 @@ static COLD bool translate_stack(struct part *p, struct emitter *e, const struct
     p->special = leave ? LEAVE : PLAIN;
     enter_part(e, b, p);
     if (pop || leave)
-        emit_access(e, LOAD, leave ? RBP : source_op_register(s), 0);
+        emit_access(e, LOAD, leave ? RBP : copied_op_register(s), 0);
     else
-        emit_access(e, reg ? STORE : STORE_IMMEDIATE, reg ? source_op_register(s) : 0, immediate);
+        emit_access(e, reg ? STORE : STORE_IMMEDIATE, reg ? copied_op_register(s) : 0, immediate);
     return true;
 }
 
 /* CALL, JMP by register or memory, and RET. */
-static COLD void translate_jump(struct part *p, const struct source *s, int64_t immediate)
+static COLD void translate_jump(struct part *p, const struct copied *s, int64_t immediate)
 {
     bool call = s->form == 'C' || (s->form == 'g' && insn_reg(&s->i) == 2), loaded = s->memory;
     if (s->form == 'C') {
@@ -185,15 +185,15 @@ static COLD void translate_jump(struct part *p, const struct source *s, int64_t 
 }
 
 /* The instruction's part of the block; emits its code. Returns whether the block ends. */
-static COLD bool translate_instruction(struct part *p, struct emitter *e, const struct source *s,
+static COLD bool translate_instruction(struct part *p, struct emitter *e, const struct copied *s,
                                        struct block *b, uint64_t after)
 {
-    int64_t immediate = insn_number(&s->i, s->immediate_at, source_immediate_size(s));
+    int64_t immediate = insn_number(&s->i, s->immediate_at, copied_immediate_size(s));
     if (s->form == '-' || s->form == 'N' || translate_stack(p, e, s, b, immediate))
         return false;
-    if (source_form_is(s->form, "jJokKC"))
+    if (copied_form_is(s->form, "jJokKC"))
         b->way[true].rip = after + (uint64_t)immediate;
-    if (source_form_is(s->form, "jJo")) {
+    if (copied_form_is(s->form, "jJo")) {
         b->conditional = true;
         b->condition =
             s->form != 'o' ? s->i.op & 15 : LOOPS | (s->i.op & 3) | (s->i.address32 ? LOOP_ECX : 0);
@@ -204,24 +204,24 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
         enter_part(e, b, p);
         return false;
     }
-    bool jumps = source_form_is(s->form, "CRS") || (s->form == 'g' && insn_reg(&s->i) > 1);
+    bool jumps = copied_form_is(s->form, "CRS") || (s->form == 'g' && insn_reg(&s->i) > 1);
     if (jumps) {
         translate_jump(p, s, immediate);
         enter_part(e, b, p);
     }
     if (e->hot && (p->special == CALL || p->special == CALL_REGISTER || p->special == CALL_LOADED))
         hot_call(e, p, after);
-    if (jumps || source_form_is(s->form, "jJokK"))
+    if (jumps || copied_form_is(s->form, "jJokK"))
         return true;
-    if (source_divides(s)) {
+    if (copied_divides(s)) {
         p->special = DIVIDE;
-        p->operand = s->memory ? NO_REGISTER : (uint8_t)source_rm(s);
+        p->operand = s->memory ? NO_REGISTER : (uint8_t)copied_rm(s);
         p->wide = s->i.rex & REX_W;
         p->is_signed = insn_reg(&s->i) == 7;
     }
     enter_part(e, b, p);
     if (s->form == 'l' && s->at.relative) { /* a constant */
-        unsigned reg = source_reg(s);
+        unsigned reg = copied_reg(s);
         if (e->hot) {
             hot_constant(e, reg, after + (uint64_t)s->at.displacement);
             return false;
@@ -276,10 +276,10 @@ static COLD unsigned bytes_in_page(const uint8_t *code)
 static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emitter *e,
                                     const uint8_t *code, bool *ends)
 {
-    struct source s = { .i.length = (uint8_t)bytes_in_page(code) };
+    struct copied s = { .i.length = (uint8_t)bytes_in_page(code) };
     struct instruction i;
     memcpy(s.i.byte, code, s.i.length);
-    if (!source_parse(&s) || source_is_refused(&s))
+    if (!copied_parse(&s) || copied_is_refused(&s))
         return false;
     v->vmcb.rip = b->rip + b->length;
     instruction_decode(v, &s.i, &i);
@@ -288,18 +288,18 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     if (operand && !load && !store)
         return false;
     bool jumps = s.form == 'g' && insn_reg(&s.i) > 1;
-    if ((load || store || jumps || source_divides(&s) || !b->parts) && !begin_part(b, e))
+    if ((load || store || jumps || copied_divides(&s) || !b->parts) && !begin_part(b, e))
         return false;
     struct part *p = &b->part[b->parts - 1];
     uint64_t after = v->vmcb.rip + s.size;
     if (operand)
         set_address(p, &s, after);
     if (operand)
-        p->size = (uint8_t)source_access_size(&s);
+        p->size = (uint8_t)copied_access_size(&s);
     if (operand && s.form == 'v')
-        p->aligned = (uint8_t)source_vector_alignment(&s);
-    if (b->vectors < source_vectors(&s))
-        b->vectors = (uint8_t)source_vectors(&s);
+        p->aligned = (uint8_t)copied_vector_alignment(&s);
+    if (b->vectors < copied_vectors(&s))
+        b->vectors = (uint8_t)copied_vectors(&s);
     p->access |= load || store;
     p->store |= store;
     *ends = translate_instruction(p, e, &s, b, after);
