@@ -7,7 +7,7 @@
  * 0. Exact for 64-bit and flat 32-bit code. EVEX is not decoded: most count as no access.
  *
  * insn.c (what follows an opcode) and blocks/copied.c (how it is copied) have their own alphabets.
- * With this one, of 15, 23 and 32 letters, they meet in 74 ways: one table would need as many
+ * With this one they meet in more than 70 ways: one table would need as many
  * letters, and three more tables from those to what each asks.
  *
  * Source: SDM volume 2, "Opcode Map"; AMD64 APM volume 3, "Opcode and Operand Encodings". */

@@ -13,7 +13,7 @@ my @house = qw(
     kernel/mm 680
     kernel/console 670
     pmu 2920
-    pmu/virt 9780
+    pmu/virt 10540
     hal/machine 2200
     hal 3110
     kernel/counting 480
@@ -113,7 +113,8 @@ our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/,
     pmu/measured: measure
     pmu/pmu: amd counter event events/events_amd events/events_intel intel kinds selftest
     pmu/selftest: kinds
-    pmu/virt/blocks/blocks: chain copied kept_blocks rep_strings system_code translate
+    pmu/virt/blocks/blocks: begin_part chain copied kept_blocks rep_strings system_code translate
+    pmu/virt/blocks/hot_code: hot_copy
     pmu/virt/cpuid: own_leaf
     pmu/virt/run_entry: deliver exits
     pmu/virt/model: count early model_amd models pmi refresh

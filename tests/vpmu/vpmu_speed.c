@@ -153,7 +153,7 @@ static void check_speed(bool listed)
                   { "much code", jump_far_and_wide, 4 }, { "compiled code", format_numbers, 500 } };
     for (unsigned i = 0; i < ARRAY_SIZE(works); i++) {
         uint64_t each = ticks_each(listed, works[i].work, works[i].n);
-        CHECK_BECAUSE(each, 10, cpu_count == 1 ? 100 : 200,
+        CHECK_BECAUSE(each, 4, cpu_count == 1 ? 100 : 200,
                       "what the host executes for it; with several CPUs also for the others");
         test_note("%s: %lu instructions of the host for one of the guest", works[i].name, each);
     }

@@ -13,13 +13,13 @@ struct sums {
 
 enum { SLOT_ZERO = 16, SLOT_FS, SLOT_GS, SLOTS };
 struct block_state {
+    uint64_t flags;    /* as LAHF and SETO AL give them: OF is bit 0, SF ZF AF PF CF from bit 8;
+                          in a hot block's code RFLAGS */
     uint64_t r[SLOTS]; /* by number; then those of addresses: 0, and the bases of FS and GS */
-    uint64_t flags;    /* as LAHF and SETO AL give them: OF is bit 0, SF ZF AF PF CF from bit 8 */
     uint64_t pointer;  /* the host's address of the memory operand */
     uint64_t host_rsp;
     struct block *block; /* that executes */
     struct sums sums;    /* of this run */
-    uint64_t most;       /* of the last word of sums, for a block that follows; 0: none may */
-    uint64_t page, mask; /* ... and its code's address, in these bits */
+    int64_t left;        /* instructions that hot blocks may still execute */
     uint32_t pkru;       /* the guest's, for guest_page(); 0 without protection keys */
 };

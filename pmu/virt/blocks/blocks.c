@@ -10,14 +10,13 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/blocks/blocks.h"
+#include "pmu/virt/blocks/hot_code.h"
 #include "pmu/virt/blocks/places.h"
 #include "pmu/virt/quirk.h"
 
 #define NEAR_TICKS 16 /* of the alarm: closer to a wrap than this, blocks cost less than an exit */
-enum { RUN_MOST = 1000, RUNS_MOST = 64 };
+enum { RUN_MOST = 2000, RUNS_MOST = 32 };
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
-#define CR4_LA57 (1u << 12)
 #define CR4_PKS (1u << 24)
 #define CR0_AM (1u << 18)
 #define XCR0_AVX 6u /* XMM and YMM registers */
@@ -33,13 +32,14 @@ BOOT_OPTIONS("hot=");
 void blocks_start(void)
 {
     char word[8];
+    places_start();
     if (boot_option("hot", word, sizeof word) && !strcmp(word, "all"))
         hot_runs = 1;
 }
 
 static enum vectors allowed; /* in this run */
-static uint8_t unused_bits;  /* of its addresses */
-static bool models_caches, predicts;
+static bool predicts;
+static bool all_decoded; /* no code runs freely */
 
 /* The block after `last`, mostly the one that followed it before. */
 static inline struct block *next_block(struct vcpu *v, struct block *last)
@@ -53,15 +53,27 @@ static inline struct block *next_block(struct vcpu *v, struct block *last)
     return b;
 }
 
+/* ... after a hot one, which goes on with it from now on, if it is hot too and may follow. */
+static struct block *next_of_hot(struct vcpu *v, struct block *last)
+{
+    uint64_t time = places_time;
+    const uint8_t *code = last->code;
+    struct block *b = block_look_up(v, allowed);
+    if (!b || !b->hot || time != places_time)
+        return b;
+    if (block_computes_target(last)) {
+        if (all_decoded)
+            block_add_target(b);
+    } else if (all_decoded || !(((uint64_t)b->code ^ (uint64_t)code) & -PAGE_SIZE)) {
+        block_link(last, v->vmcb.rip == last->way[true].rip, b);
+    }
+    return b;
+}
+
 static inline void add_executed(struct vcpu *v, const struct sums *s)
 {
     v->stack.state.sums.word[0] += s->word[0];
     v->stack.state.sums.word[1] += s->word[1];
-}
-
-static void count_event(struct vcpu *v, enum event e)
-{
-    v->stack.state.sums.word[sum_word(e)] += 1ul << sum_shift(e);
 }
 
 /* Jcc's condition. */
@@ -84,71 +96,8 @@ static bool loop_jumps(struct block_state *s, unsigned condition)
     return *rcx && (condition & 2 || (s->flags >> 14 & 1) == (condition & 1));
 }
 
-static bool is_canonical(uint64_t address)
-{
-    return (uint64_t)((int64_t)(address << unused_bits) >> unused_bits) == address;
-}
-
-/* Whether it surely raises no #DE: the quotient fits. */
-static bool may_divide(const uint64_t r[], const struct part *p, const uint8_t *operand)
-{
-    uint64_t divisor = get64(operand), low = p->wide ? r[RAX] : (uint32_t)r[RAX];
-    uint64_t high = p->wide ? r[RDX] : (uint32_t)r[RDX];
-    if (!p->wide)
-        divisor = (uint32_t)divisor;
-    if (!p->is_signed)
-        return high < divisor;
-    uint64_t minus_one = p->wide ? UINT64_MAX : UINT32_MAX, sign = minus_one / 2 + 1;
-    return divisor && divisor != minus_one && high == (low & sign ? minus_one : 0);
-}
-
-/* Whether the block may write there: not in its own code. */
-static bool may_store(const struct block *b, const uint8_t *memory, unsigned size)
-{
-    if (!place_may_hold_code((uint64_t)memory))
-        return true;
-    places_time++;
-    return (uint64_t)(memory - b->code + size - 1) >= b->length + size - 1;
-}
-
-static bool push_value(struct vcpu *v, const struct block *b, uint64_t value)
-{
-    uint64_t *rsp = &v->stack.state.r[RSP];
-    bool fits = ((*rsp - 8) & (PAGE_SIZE - 1)) <= PAGE_SIZE - 8;
-    uint8_t *memory = fits ? place_find(v, *rsp - 8, ACCESS_WRITE) : NULL;
-    if (!memory || !may_store(b, memory, 8))
-        return false;
-    put64(memory, value);
-    *rsp -= 8;
-    return true;
-}
-
-/* What the part does beside its code; false: it must be stepped. memory: what it accesses, or
- * the register that is its operand. */
-static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, struct block *b)
-{
-    uint64_t *r = v->stack.state.r, *target = &b->way[true].rip;
-    switch (p->special) {
-    case DIVIDE: return may_divide(r, p, memory);
-    case LEAVE: r[RSP] = r[RBP] + 8; return true;
-    case PUSH_LOADED: return push_value(v, b, get64(memory));
-    case CALL: put64(memory, b->way[false].rip); return true;
-    case JUMP_LOADED: *target = get64(memory); return is_canonical(*target);
-    case CALL_LOADED:
-        *target = get64(memory);
-        return is_canonical(*target) && push_value(v, b, b->way[false].rip);
-    case JUMP_REGISTER:
-    case CALL_REGISTER:
-        *target = r[p->operand];
-        if (is_canonical(*target) && p->special == CALL_REGISTER)
-            put64(memory, b->way[false].rip);
-        return is_canonical(*target);
-    }
-    return true;
-}
-
-/* Executes the code; what it returns. */
-static inline unsigned execute_code(struct block_state *s, const uint8_t *from)
+/* Executes the code. */
+static inline void execute_code(struct block_state *s, const uint8_t *from)
 {
     asm volatile("push %%rbp\n"
                  "mov %%rsp, %c[host](%%rcx)\n"
@@ -160,52 +109,23 @@ static inline unsigned execute_code(struct block_state *s, const uint8_t *from)
                  : [host] "i"(offsetof(struct block_state, host_rsp))
                  : "rbx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
                    "memory", "cc");
+}
+
+/* ... of hot blocks; what it returns. */
+static unsigned execute_hot(struct block_state *s, const uint8_t *from)
+{
+    asm volatile("push %%rbp\n"
+                 "lea 1f(%%rip), %%rdx\n"
+                 "push %%rdx\n"
+                 "mov %%rsp, %c[host](%%rcx)\n"
+                 "mov %%rcx, %%rsp\n"
+                 "jmp blocks_enter\n"
+                 "1: pop %%rbp"
+                 : "+a"(from), "+c"(s)
+                 : [host] "i"(offsetof(struct block_state, host_rsp))
+                 : "rbx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+                   "memory", "cc");
     return (unsigned)(uint64_t)from;
-}
-
-/* The access that a part begins with; NULL: it must be stepped. */
-static inline uint8_t *find_access(const struct vcpu *v, const struct part *p,
-                                   const struct block *b, uint64_t address)
-{
-    enum access access = p->store ? ACCESS_WRITE : ACCESS_READ;
-    const struct place *place = place_entry(address, access);
-    uint64_t at = address - place->page;
-    if (address & p->aligned)
-        return NULL;
-    if (at + p->size <= PAGE_SIZE)
-        return place->host + at;
-    if ((address & (PAGE_SIZE - 1)) + p->size > PAGE_SIZE)
-        return NULL;
-    uint8_t *memory = place_look_up(v, address, access);
-    return memory && (!p->store || may_store(b, memory, p->size)) ? memory : NULL;
-}
-
-static void begin_access(struct vcpu *v, const struct part *p, uint8_t *memory, uint64_t address)
-{
-    struct block_state *s = &v->stack.state;
-    s->pointer = (uint64_t)memory;
-    s->r[RSP] += (uint64_t)(int64_t)p->stack;
-    if (!models_caches)
-        return;
-    uint32_t missed = predict_access(&v->caches, address - p->after);
-    if (missed & EFFECT(EVENT_REFERENCES))
-        count_event(v, EVENT_REFERENCES);
-    if (missed & EFFECT(EVENT_MISSES))
-        count_event(v, EVENT_MISSES);
-}
-
-/* False: the part must be stepped, and did nothing. */
-static bool begin_part(struct vcpu *v, const struct part *p, struct block *b)
-{
-    const uint64_t *r = v->stack.state.r;
-    uint64_t address = p->displacement + r[p->base] + (r[p->index] << p->scale) + r[p->segment];
-    uint8_t *memory =
-        p->access ? find_access(v, p, b, address) : (uint8_t *)&v->stack.state.r[p->operand];
-    if (!memory || (p->special && !do_special(v, p, memory, b)))
-        return false;
-    if (p->access)
-        begin_access(v, p, memory, address);
-    return true;
 }
 
 static inline void record_branch(struct vcpu *v, const struct block *b, bool user, bool wrong)
@@ -262,7 +182,7 @@ static struct block *run_cold(struct vcpu *v, struct block *b, bool user)
 {
     struct block_state *s = &v->stack.state;
     for (const struct part *p = b->part;; p++) {
-        if ((p->access || p->special) && !begin_part(v, p, b))
+        if ((p->access || p->special) && !part_begin(v, p, b))
             return stop_before(v, b, p);
         if (p->code)
             execute_code(s, p->code);
@@ -273,35 +193,71 @@ static struct block *run_cold(struct vcpu *v, struct block *b, bool user)
     return next_block(v, b);
 }
 
-static struct block *run_hot(struct vcpu *v, struct block *b, bool user)
+static uint64_t processor_flags(uint64_t kept)
+{
+    return (kept >> 8 & LOW_FLAGS) | (kept & 1 ? RFLAGS_OF : 0);
+}
+
+static uint64_t kept_flags(uint64_t flags)
+{
+    return (flags & LOW_FLAGS) << 8 | (flags & RFLAGS_OF ? 1 : 0);
+}
+
+/* From the block on; what its code returns, or that it jumps; or HOT_STOPPED: a part must be
+ * stepped. */
+enum { HOT_STOPPED = 0x400 };
+static unsigned run_hot_code(struct vcpu *v, struct block *b)
 {
     struct block_state *s = &v->stack.state;
-    const uint8_t *code = b->enter;
-    s->block = b;
+    const uint8_t *code = b->enter + HOT_FLAGS;
     for (;;) {
-        unsigned at = execute_code(s, code);
+        unsigned at = execute_hot(s, code);
+        if (at >= HOT_ENDED)
+            return at;
         b = s->block;
-        if (at & LOOKED_AT)
-            look_at_branch(v, b, user, at & 1);
-        if (at & ENDED)
-            end_block(v, b, user);
-        if (at >= COUNTED)
-            return at & NEXT ? b : next_block(v, b);
         const struct part *p = &b->part[at];
+        if (!part_begin(v, p, b))
+            return HOT_STOPPED | at;
+        if (part_computes_target(p))
+            return HOT_ENDED | true;
         code = p->code;
-        if (!begin_part(v, p, b))
-            return stop_before(v, b, p);
     }
 }
 
-/* Executes the block, if it is hot also others that follow. The next; NULL: what comes must be
- * stepped. */
-static struct block *run_block(struct vcpu *v, struct block *b, bool user)
+/* A part of the block is not done, which was counted as a whole. */
+static void stop_hot(struct vcpu *v, const struct block *b, const struct part *p)
 {
-    const bool goes_on = v->stack.state.most || hot_runs == 1;
-    if (!b->hot && goes_on && ++b->runs == hot_runs)
-        block_heat(v, b);
-    return b->hot ? run_hot(v, b, user) : run_cold(v, b, user);
+    struct block_state *s = &v->stack.state;
+    const struct sums *all = &b->way[block_jumps_back(b)].sums;
+    for (unsigned i = 0; i < SUM_WORDS; i++)
+        s->sums.word[i] -= all->word[i];
+    s->sums.word[1] += (uint64_t)b->instructions << SUM_INSTRUCTIONS;
+    s->left += b->instructions;
+    stop_before(v, b, p);
+}
+
+/* n: instructions that may be executed. */
+static __attribute__((noinline)) struct block *run_hot(struct vcpu *v, struct block *b, bool user,
+                                                       uint64_t n)
+{
+    struct block_state *s = &v->stack.state;
+    struct block *first = b;
+    s->left = (int64_t)n;
+    s->flags = processor_flags(s->flags);
+    unsigned at = run_hot_code(v, b);
+    b = s->block;
+    s->flags = kept_flags(s->flags);
+    if (at & HOT_STOPPED)
+        stop_hot(v, b, &b->part[at & (HOT_STOPPED - 1)]);
+    if (at & HOT_NOT_BEGUN)
+        s->left += b->instructions;
+    s->sums.word[1] += (n - (uint64_t)s->left) << SUM_INSTRUCTIONS;
+    if (at & HOT_STOPPED)
+        return NULL;
+    v->vmcb.rip = at & HOT_NOT_BEGUN ? b->rip : b->way[at & 1].rip;
+    if (predicts)
+        look_at_branch(v, first, user, !first->conditional || v->vmcb.rip == first->way[true].rip);
+    return at & HOT_NOT_BEGUN ? b : next_of_hot(v, b);
 }
 
 /* What the guest's state allows. */
@@ -332,7 +288,7 @@ static void load_state(struct vcpu *v)
     s->r[SLOT_FS] = rdmsr(MSR_FS_BASE);
     s->r[SLOT_GS] = rdmsr(MSR_GS_BASE);
     v->stack.state.pkru = v->vmcb.cr4 & CR4_PKE ? rdpkru() : 0;
-    s->flags = (flags & LOW_FLAGS) << 8 | (flags & RFLAGS_OF ? 1 : 0);
+    s->flags = kept_flags(flags);
 }
 
 static void store_state(struct vcpu *v)
@@ -342,7 +298,7 @@ static void store_state(struct vcpu *v)
     v->vmcb.rax = s->r[RAX];
     v->vmcb.rsp = s->r[RSP];
     v->vmcb.rflags &= ~(uint64_t)(LOW_FLAGS | RFLAGS_OF);
-    v->vmcb.rflags |= (s->flags >> 8 & LOW_FLAGS) | (s->flags & 1 ? RFLAGS_OF : 0);
+    v->vmcb.rflags |= processor_flags(s->flags);
 }
 
 /* Whether all code would be stepped here. */
@@ -405,38 +361,50 @@ static inline bool may_stay(struct vcpu *v, const struct block *b, struct stay *
     return true;
 }
 
-/* Which blocks may follow this one at once: all, those of the page with string instructions if it
- * is in that, or none. */
-static void allow_chain(struct block_state *s, const struct block *b, const struct stay *stay)
+/* How many instructions a hot block and those that follow it at once may execute: where branches
+ * are looked at, and outside the page with string instructions, that block alone. */
+static uint64_t hot_left(const struct block *b, const struct stay *stay, uint64_t left)
 {
     bool inside = stay->page == ((uint64_t)b->code & -PAGE_SIZE);
-    s->page = inside ? stay->page : 0;
-    s->mask = stay->page == ~0ul ? 0 : -PAGE_SIZE;
+    return predicts || !(inside || all_decoded) ? b->instructions : left;
+}
+
+/* Executes the block, if it is hot also others that follow; `left` instructions may be executed.
+ * The next; NULL: what comes must be stepped. */
+static struct block *run_block(struct vcpu *v, struct block *b, bool user, const struct stay *stay,
+                               uint64_t left)
+{
+    const bool goes_on = !predicts || hot_runs == 1;
+    if (!b->hot && goes_on && ++b->runs == hot_runs)
+        block_heat(v, b);
+    return b->hot ? run_hot(v, b, user, hot_left(b, stay, left)) : run_cold(v, b, user);
+}
+
+static void decode_all(bool all)
+{
+    if (all != all_decoded)
+        blocks_unlink();
+    all_decoded = all;
 }
 
 /* Returns whether it ended because it was long. */
 static bool run_blocks(struct vcpu *v, bool user)
 {
-    uint64_t left = count_block_left(v, user), most = left > RUN_MOST ? RUN_MOST : left;
-    struct block_state *s = &v->stack.state;
-    uint64_t *last = &s->sums.word[1];
+    uint64_t left = count_block_left(v, user), most = left > RUN_MOST ? RUN_MOST : left, done = 0;
+    const struct sums *sums = &v->stack.state.sums;
     load_state(v);
-    s->sums = (struct sums){ { 0, 0 } };
+    v->stack.state.sums = (struct sums){ { 0, 0 } };
     struct block *b = block_look_up(v, allowed = vectors_of(v));
-    models_caches = v->pmu.caches && v->pmu.decoding[user];
     predicts = v->pmu.predicts && v->pmu.decoding[user];
-    s->most = predicts ? 0 : most << SUM_INSTRUCTIONS;
-    unused_bits = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
-    struct stay stay = { must_step_all(v, user) ? ~0ul : 0, 0 };
+    decode_all(must_step_all(v, user));
+    struct stay stay = { all_decoded ? ~0ul : 0, 0 };
     bool fits = true;
-    while (b && (fits = *last + b->way[false].sums.word[1] < most << SUM_INSTRUCTIONS) &&
-           may_stay(v, b, &stay)) {
-        if (b->hot)
-            allow_chain(s, b, &stay);
-        b = run_block(v, b, user);
+    while (b && (fits = done + b->instructions < most) && may_stay(v, b, &stay)) {
+        b = run_block(v, b, user, &stay, most - 1 - done);
+        done = sums->word[1] >> SUM_INSTRUCTIONS;
     }
     store_state(v);
-    if (*last >> SUM_INSTRUCTIONS) {
+    if (done) {
         v->vmcb.rflags &= ~(uint64_t)RFLAGS_RF;
         count_run(v, user);
     }

@@ -19,6 +19,11 @@ static inline unsigned sum_shift(enum event e)
     return (e - EVENT_BRANCHES) % SUM_FIELDS * SUM_BITS;
 }
 
+static inline void count_event(struct vcpu *v, enum event e)
+{
+    v->stack.state.sums.word[sum_word(e)] += 1ul << sum_shift(e);
+}
+
 static inline uint64_t get64(const void *from)
 {
     uint64_t value;
@@ -66,7 +71,10 @@ enum { LOOPS = 16, LOOP_ECX = 4 };
 struct way {
     uint64_t rip;
     struct sums sums;
-    struct block *link;
+    union {
+        struct block *link;
+        const uint8_t *go; /* of a hot block: the code that comes then */
+    };
 };
 
 struct block {
@@ -81,15 +89,34 @@ struct block {
     uint8_t length, instructions, parts, condition, vectors;
     uint8_t branch_class; /* enum branch */
     bool conditional;
-    bool hot;      /* its code does all that is common, and goes on with other hot ones */
-    uint16_t runs; /* until then */
+    bool hot;         /* its code does all that is common, and goes on with other hot ones */
+    bool flags_saved; /* ... when it ends */
+    bool linked;      /* to such ones */
+    uint16_t runs;    /* until then */
     struct part *part;
 };
 
-/* What a hot block's code returns: a part that blocks.c must begin; or, where it ended, COUNTED:
- * what its way says is done; LOOKED_AT: that too, but its branch must be looked at, and 1 more
- * where it jumps; NEXT: as COUNTED, and the next block is not hot; ENDED: nothing is done. */
-enum { COUNTED = 0x100, LOOKED_AT = 0x200, NEXT = 0x400, ENDED = 0x800 };
+/* Its branch goes back: a hot block counts it as one that jumps, before it does. */
+static inline bool block_jumps_back(const struct block *b)
+{
+    return b->conditional && b->way[true].rip <= b->rip;
+}
+
+/* It jumps by a register or memory. */
+static inline bool part_computes_target(const struct part *p)
+{
+    return p->special == JUMP_LOADED || p->special == JUMP_REGISTER || p->special == CALL_LOADED ||
+           p->special == CALL_REGISTER;
+}
+static inline bool block_computes_target(const struct block *b)
+{
+    return b->parts && part_computes_target(&b->part[b->parts - 1]);
+}
+
+/* What a hot block's code returns: a part that blocks.c must begin; or that it ended, and 1 more
+ * where it jumps; or that it did not begin, as it does not fit. Of the flags all but what its end
+ * says is saved. */
+enum { HOT_ENDED = 0x100, HOT_NOT_BEGUN = 0x200 };
 
 /* Where translate.c puts a block: free space for this much of each. */
 struct block_space {
@@ -125,6 +152,7 @@ COLD bool copied_parse(struct copied *s);
 /* Must be stepped: it may fault, access more than one place, or is no instruction. */
 COLD bool copied_is_refused(const struct copied *s);
 COLD bool copied_form_is(char form, const char *forms);
+COLD unsigned copied_immediate_size(const struct copied *s);
 /* Registers: of ModRM.rm, ModRM.reg, the opcode's low bits. */
 COLD unsigned copied_rm(const struct copied *s);
 COLD unsigned copied_reg(const struct copied *s);
@@ -139,8 +167,9 @@ COLD enum vectors copied_vectors(const struct copied *s);
 /* In bytes: of an operand that ModRM names. */
 COLD unsigned copied_access_size(const struct copied *s);
 COLD unsigned copied_vector_alignment(const struct copied *s);
-/* Whether it neither reads nor writes flags. */
-COLD bool copied_ignores_flags(const struct copied *s);
+/* What it does with flags: nothing; reads them, writes all, or all by CF, or some. */
+enum flags_use { FLAGS_NONE, FLAGS_READ, FLAGS_WRITTEN, FLAGS_CARRY, FLAGS_MIXED };
+COLD enum flags_use copied_flags(const struct copied *s);
 
 /* translate.c */
 /* Makes the block that begins at RIP, whose code is at `code` of the host. 0 instructions: the
@@ -155,10 +184,27 @@ struct block *block_look_up(struct vcpu *v, enum vectors allowed);
 /* Makes it a hot one, if it can be. It is the one at RIP. */
 COLD void block_heat(struct vcpu *v, struct block *b);
 
-/* chain.c: where a hot block's code jumps at its end; EAX: whether the block jumps. */
-void blocks_chain(void);
-/* The code of one that is not hot. */
-extern const uint8_t blocks_cold[];
+/* chain.c: into a hot block's code, and where that jumps at its end, with flags saved or not. */
+void blocks_enter(void);
+void blocks_leave(void);
+extern const uint8_t blocks_leave_flags[];
+/* After this way of a hot block that one comes, which is hot too. */
+void block_link(struct block *b, bool jumps, const struct block *next);
+/* ... after a jump there by a register or memory. */
+void block_add_target(const struct block *b);
+/* By the lowest byte of RIP: where such a jump leads, and the code; or a RIP with another. */
+enum { TARGETS = 256 };
+extern struct targets {
+    uint64_t rip[TARGETS];
+    const uint8_t *code[TARGETS];
+} block_targets;
+/* No hot block goes on with another. */
+void blocks_unlink(void);
+/* It goes on with none. */
+void block_unlink(struct block *b);
+
+/* begin_part.c: what comes before the part's code. False: it must be stepped, and did nothing. */
+bool part_begin(struct vcpu *v, const struct part *p, struct block *b);
 
 /* blocks.c: reads the boot option hot=. */
 void blocks_start(void);

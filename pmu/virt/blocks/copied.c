@@ -8,19 +8,19 @@
 #include "pmu/virt/blocks/blocks.h"
 
 /* clang-format off */
-/* . step it   m ModRM   r register in the opcode   i I and an immediate, of 8 bits or of the operand's size
- * v SSE, AVX   a n accumulator, with an immediate or none   f flags only   P p push, pop   q push of an immediate
- * j conditional jump   o LOOP and its kin   k jump   C call   R ret   S ret n   L leave
+/* . step it   m ModRM   b, z: and an immediate of 8 or 16/32 bits   a A accumulator, the same immediates
+ * v SSE, AVX   r register in the opcode   i I and an immediate of 8 bits or of the operand's size   n accumulator   f flags only
+ * P p push, pop   q Q push of an immediate   j J conditional jump   o LOOP and its kin   k K jump   C call   R ret   S ret n   L leave
  * l lea   t F6, F7   g FF   - N nop, with ModRM */
 static const char one_byte[] =
-    "mmmmaa..mmmmaa.." "mmmmaa..mmmmaa.." "mmmmaa..mmmmaa.." "mmmmaa..mmmmaa.."
-    "................" "PPPPPPPPpppppppp" "...m....qmqm...." "jjjjjjjjjjjjjjjj"
-    "mm.mmmmmmmmm.l.." "-rrrrrrrnn......" "........aa......" "iiiiiiiiIIIIIIII"
-    "mmSR..mm.L......" "mmmm............" "oooo....Ck.k...." ".....fttff....mg";
+    "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.."
+    "................" "PPPPPPPPpppppppp" "...m....Qzqb...." "jjjjjjjjjjjjjjjj"
+    "bz.bmmmmmmmm.l.." "-rrrrrrrnn......" "........aA......" "iiiiiiiiIIIIIIII"
+    "bbSR..bz.L......" "mmmm............" "oooo....CK.k...." ".....fttff....mg";
 static const char two_bytes[] =
     "................" "..............NN" "................" "................"
     "mmmmmmmmmmmmmmmm" "................" "................" "................"
-    "jjjjjjjjjjjjjjjj" "mmmmmmmmmmmmmmmm" "...mmm.....mmm.m" "mm.m..mm..mmmmmm"
+    "JJJJJJJJJJJJJJJJ" "mmmmmmmmmmmmmmmm" "...mbm.....mbm.m" "mm.m..mm..bmmmmm"
     "mm......rrrrrrrr" "................" "................" "................";
 /* clang-format on */
 _Static_assert(sizeof one_byte == 257 && sizeof two_bytes == 257, "one letter each");
@@ -129,6 +129,32 @@ enum vectors copied_vectors(const struct copied *s)
                                 : VECTORS_SSE2;
 }
 
+unsigned copied_immediate_size(const struct copied *s)
+{
+    bool wide = s->i.rex & REX_W;
+    unsigned whole = s->i.operand16 && !wide ? 2 : 4;
+    switch (s->form) {
+    case 'b':
+    case 'a':
+    case 'i':
+    case 'q':
+    case 'j':
+    case 'o':
+    case 'k': return 1;
+    case 'z':
+    case 'A': return s->i.op == 0xc6 ? 1 : whole;
+    case 'I': return wide ? 8 : whole;
+    case 'Q':
+    case 'J':
+    case 'K':
+    case 'C': return 4;
+    case 'S': return 2;
+    case 'v': return copied_form_is(s->vector, "Xsip");
+    case 't': return insn_reg(&s->i) ? 0 : s->i.op == 0xf6 ? 1 : whole;
+    }
+    return 0;
+}
+
 bool copied_form_is(char form, const char *forms)
 {
     while (*forms && *forms != form)
@@ -149,11 +175,11 @@ bool copied_parse(struct copied *s)
     s->vector = vector_kind(i);
     if (s->vector)
         s->form = 'v';
-    s->has_modrm = copied_form_is(s->form, "mltgNv") && s->vector != 'z';
+    s->has_modrm = copied_form_is(s->form, "mbzltgNv") && s->vector != 'z';
     s->memory = s->has_modrm && insn_has_memory(i);
     s->immediate_at = s->has_modrm ? insn_memory(i, &s->at) : i->modrm_at;
-    s->size = insn_length(i);
-    return s->size && s->size <= i->length;
+    s->size = s->immediate_at + copied_immediate_size(s);
+    return s->size <= i->length;
 }
 
 static bool is_two(const struct copied *s) { return s->i.map == MAP_0F; }
@@ -215,7 +241,7 @@ static COLD bool may_lock(const struct copied *s)
 
 bool copied_is_refused(const struct copied *s)
 {
-    bool jumps = copied_form_is(s->form, "PpqjokCRSLg"), wide = s->i.rex & REX_W;
+    bool jumps = copied_form_is(s->form, "PpqQjJokKCRSLg"), wide = s->i.rex & REX_W;
     if (s->form == 'v')
         return vector_is_refused(s) || insn_rex_is_ignored(&s->i);
     if (s->form == '.' || insn_rex_is_ignored(&s->i) || (s->i.lock && !may_lock(s)) ||
@@ -229,7 +255,11 @@ bool copied_is_refused(const struct copied *s)
         bool bit_of_register =
             s->i.op == 0xa3 || s->i.op == 0xab || s->i.op == 0xb3 || s->i.op == 0xbb;
         /* QEMU 7.2 forgets the immediate after a RIP-relative SHLD or SHRD. */
-        return (bit_of_register && s->memory) || ((s->i.op & 0xf7) == 0xa4 && s->at.relative) ||
+        /* MOVZX and MOVSX of AH to BH to ESP */
+        bool odd =
+            (s->i.op & 0xf7) == 0xb6 && !s->i.rex && s->i.modrm >= 0xe4 && s->i.modrm <= 0xe7;
+        return odd || (bit_of_register && s->memory) ||
+               ((s->i.op & 0xf7) == 0xa4 && s->at.relative) ||
                (s->i.op == 0xba && insn_reg(&s->i) < 4) ||
                (s->form == 'r' && (s->i.operand16 || copied_op_register(s) == RSP));
     }
@@ -273,7 +303,7 @@ uint32_t copied_registers(const struct copied *s)
                (s->form == 'r' ? BIT(copied_op_register(s)) : 0);
     if (op == 0xd2 || op == 0xd3)
         mask |= BIT(RCX);
-    if (s->form == 'a' || (s->form == 'r' && op < 0x98))
+    if (s->form == 'a' || s->form == 'A' || (s->form == 'r' && op < 0x98))
         mask |= BIT(RAX);
     if (s->form == 'n' || (s->form == 't' && insn_reg(&s->i) >= 4))
         mask |= BIT(RAX) | BIT(RDX);
@@ -282,13 +312,42 @@ uint32_t copied_registers(const struct copied *s)
     return mask;
 }
 
-bool copied_ignores_flags(const struct copied *s)
+static COLD bool ignores_flags(const struct copied *s)
 {
     if (s->form == 'v')
         return s->vector != 'p';
     if (is_two(s))
         return s->form == 'r' || (s->i.op & 0xf7) == 0xb6 || (s->i.op & 0xf7) == 0xb7;
     return (s->i.op >= 0x86 && s->i.op <= 0x9f) || (s->i.op >= 0xb0 && s->i.op <= 0xbf) ||
-           s->i.op == 0x63 || s->i.op == 0xc6 || s->i.op == 0xc7 ||
+           s->i.op == 0x63 || s->i.op == 0xc6 || s->i.op == 0xc7 || copied_divides(s) ||
            (s->form == 't' && insn_reg(&s->i) == 2);
+}
+
+/* ADD OR ADC SBB AND SUB XOR CMP by their number. */
+static COLD enum flags_use arithmetic(unsigned n)
+{
+    return n == 2 || n == 3 ? FLAGS_CARRY : FLAGS_WRITTEN;
+}
+
+enum flags_use copied_flags(const struct copied *s)
+{
+    unsigned op = s->i.op, reg = insn_reg(&s->i);
+    if (ignores_flags(s))
+        return FLAGS_NONE;
+    if (is_two(s))
+        return (op & 0xf0) == 0x40 || (op & 0xf0) == 0x90 ? FLAGS_READ
+               : op == 0xaf                               ? FLAGS_WRITTEN
+                                                          : FLAGS_MIXED;
+    if (s->form == 'v')
+        return FLAGS_WRITTEN;
+    if (op < 0x40)
+        return arithmetic(op >> 3);
+    if (op >= 0x80 && op <= 0x83)
+        return arithmetic(reg);
+    if (op == 0x69 || op == 0x6b || (op | 1) == 0x85 || (op | 1) == 0xa9 || s->form == 't')
+        return FLAGS_WRITTEN;
+    if (s->form == 'g' || op == 0xfe)
+        return FLAGS_CARRY;
+    bool shifts = (op | 1) == 0xc1 && s->i.byte[s->immediate_at] & 31;
+    return reg >= 4 && (shifts || (op | 1) == 0xd1) ? FLAGS_WRITTEN : FLAGS_MIXED;
 }

@@ -51,3 +51,30 @@ void save_state(struct emitter *e)
     }
     e->flags = false;
 }
+
+void emit_opcode(struct emitter *e, const struct copied *s, uint8_t rex)
+{
+    const struct insn *i = &s->i;
+    if (i->vex) {
+        for (unsigned at = i->prefixes; at < i->modrm_at - 1u; at++)
+            emit(e,
+                 i->byte[at] |
+                     (i->byte[i->prefixes] == 0xc4 && at == i->prefixes + 1u && s->memory ? 0x60u
+                                                                                          : 0),
+                 1);
+    } else {
+        if (i->lock)
+            emit(e, 0xf0, 1);
+        if (i->operand16)
+            emit(e, 0x66, 1);
+        if (i->repeat)
+            emit(e, 0xf3, 1);
+        if (rex)
+            emit(e, rex, 1);
+        if (i->map != MAP_ONE)
+            emit(e, 0x0f, 1);
+        if (i->map > MAP_0F)
+            emit(e, i->map == MAP_0F38 ? 0x38 : 0x3a, 1);
+    }
+    emit(e, i->op, 1);
+}

@@ -8,7 +8,8 @@ struct emitter {
     uint8_t *at;
     uint32_t loaded; /* registers that hold the guest's value */
     bool flags;      /* so do the flags */
-    bool hot;        /* for blocks_chain() */
+    bool saved;      /* they are in struct block_state (hot_code.c) */
+    bool hot;
 };
 
 enum { ADD = 0x03, LOAD = 0x8b, STORE = 0x89, STORE_IMMEDIATE = 0xc7 };
@@ -22,3 +23,5 @@ COLD void need_register(struct emitter *e, unsigned reg);
 COLD void need_flags(struct emitter *e);
 COLD void release_register(struct emitter *e, unsigned reg);
 COLD void save_state(struct emitter *e);
+/* translate.c. memory: its operand is through a pointer, and needs no REX or VEX of its own. */
+COLD void emit_opcode(struct emitter *e, const struct copied *s, uint8_t rex);

@@ -3,10 +3,20 @@
 #pragma once
 #include "pmu/virt/blocks/emitter.h"
 
-/* What comes before a part's own code, which begins with the state in memory. */
+/* Before a hot block's code stand two stops, where it does not go on, the other way's first; it
+ * begins with what stores the flags, of so many bytes. */
+enum { HOT_STOP = 18, HOT_FLAGS = 6 };
+
+/* The code begins. */
+COLD void hot_begin(struct emitter *e, uint8_t *emitted);
+/* What comes before a part's own code. */
 COLD void hot_enter_part(struct emitter *e, const struct block *b, struct part *p);
-/* A store of the address in RDI that CALL leaves. */
-COLD void hot_call(struct emitter *e, uint64_t next);
-/* Ends the code that begins at `emitted`, and moves it to where it stays. */
-COLD void hot_end(struct emitter *e, struct block *b, const uint8_t *emitted,
-                  struct block_space *space);
+/* Ends the code, and moves it. */
+COLD void hot_end(struct emitter *e, struct block *b, uint8_t *emitted, struct block_space *space);
+
+/* hot_copy.c */
+COLD void hot_copy(struct emitter *e, const struct copied *s);
+/* The register becomes this number. */
+COLD void hot_constant(struct emitter *e, unsigned reg, uint64_t value);
+/* A store of the address that CALL leaves. */
+COLD void hot_call(struct emitter *e, const struct part *p, uint64_t next);

@@ -44,7 +44,7 @@ static void forget_all(void)
     hot_space.code = hot_code;
     block_forget_code();
     block_count = 1;
-    places_time++; /* no link leads to a hot block whose code another takes the place of */
+    places_changed(); /* no link leads to a hot block whose code another takes the place of */
 }
 
 /* The entry of block_index where the block is, or would be. */
@@ -77,7 +77,10 @@ static void make_block(struct vcpu *v, struct block *b, const uint8_t *bytes,
                        struct block_space *to)
 {
     block_translate(v, b, bytes, to);
-    b->way[false].link = b->way[true].link = blocks;
+    if (b->hot)
+        block_unlink(b);
+    else
+        b->way[false].link = b->way[true].link = blocks;
 }
 
 struct block *block_look_up(struct vcpu *v, enum vectors allowed)

@@ -2,6 +2,7 @@
 /* What was found of the guest's pages is forgotten when the guest runs again: only then can it
  * flush its TLB. */
 #include "kernel/base/string.h"
+#include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/blocks/places.h"
 
 enum { CODE_PAGES = 1024 };
@@ -17,10 +18,50 @@ static uint64_t code_pages[CODE_PAGES];
 static uint64_t *code_page(uint64_t host) { return &code_pages[host / PAGE_SIZE % CODE_PAGES]; }
 static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | run_number; }
 
-static void forget_places(enum access access)
+void places_changed(void)
 {
-    for (uint64_t i = 0; i < PLACES; i++)
-        places[access][i].page = (i + 1) * PAGE_SIZE;
+    places_time++;
+    blocks_unlink();
+}
+
+/* The entries that hold a page, by their number in all tables. */
+static uint16_t filled[ACCESSES * PLACES];
+static unsigned filled_count;
+
+static void empty_place(unsigned i)
+{
+    places[i / PLACES][i % PLACES].page = (i % PLACES + 1) * PAGE_SIZE;
+}
+
+void places_start(void)
+{
+    for (unsigned i = 0; i < ACCESSES * PLACES; i++)
+        empty_place(i);
+}
+
+static void fill_place(uint64_t address, enum access access, uint8_t *host)
+{
+    struct place *place = place_entry(address, access);
+    if ((place->page ^ address) / PAGE_SIZE % PLACES)
+        filled[filled_count++] = (uint16_t)(access * PLACES + address / PAGE_SIZE % PLACES);
+    *place = (struct place){ address & -PAGE_SIZE, host };
+}
+
+bool place_may_hold_code(uint64_t host)
+{
+    uint64_t page = *code_page(host);
+    return page == code_tag(host) || page == run_number;
+}
+
+static void forget_written(void)
+{
+    for (unsigned i = filled_count; i-- > 0;) {
+        const struct place *place = &places[ACCESS_WRITE][filled[i] % PLACES];
+        if (filled[i] / PLACES != ACCESS_WRITE || !place_may_hold_code((uint64_t)place->host))
+            continue;
+        empty_place(filled[i]);
+        filled[i] = filled[--filled_count];
+    }
 }
 
 void place_holds_code(uint64_t host)
@@ -29,13 +70,7 @@ void place_holds_code(uint64_t host)
     if (*page == tag || *page == run_number)
         return;
     *page = *page % PAGE_SIZE != run_number ? tag : run_number;
-    forget_places(ACCESS_WRITE);
-}
-
-bool place_may_hold_code(uint64_t host)
-{
-    uint64_t page = *code_page(host);
-    return page == code_tag(host) || page == run_number;
+    forget_written();
 }
 
 uint8_t *place_look_up(const struct vcpu *v, uint64_t address, enum access access)
@@ -46,7 +81,7 @@ uint8_t *place_look_up(const struct vcpu *v, uint64_t address, enum access acces
         return NULL;
     bool kept = access != ACCESS_WRITE || !place_may_hold_code((uint64_t)host);
     if (kept && (access == ACCESS_EXECUTE || !v->pmu.caches)) /* each access is modelled */
-        *place_entry(address, access) = (struct place){ address - at, host };
+        fill_place(address, access, host);
     return host + at;
 }
 
@@ -54,15 +89,15 @@ uint8_t *place_use(const struct vcpu *v, uint64_t address, enum access access)
 {
     uint8_t *host = place_find(v, address, access);
     if (host && access == ACCESS_WRITE && place_may_hold_code((uint64_t)host))
-        places_time++;
+        places_changed();
     return host;
 }
 
 void places_forget(void)
 {
-    places_time++;
-    for (enum access access = 0; access < ACCESSES; access++)
-        forget_places(access);
+    places_changed();
+    while (filled_count)
+        empty_place(filled[--filled_count]);
     run_number = (run_number + 1) % PAGE_SIZE;
     if (run_number)
         return;

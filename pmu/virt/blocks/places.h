@@ -7,7 +7,7 @@
 #include "pmu/virt/guest.h"
 #include "pmu/virt/vcpu.h"
 
-enum { PLACES = 64 };
+enum { PLACES = 256 };
 
 /* The host's addresses of pages that the guest accessed in this call of blocks_run(), by the low
  * bits of the page's number; an entry without one has a page that belongs into another. Pages that
@@ -20,12 +20,15 @@ extern struct place places[ACCESSES][PLACES];
 
 /* Grows whenever the guest may have changed pages or code. */
 extern uint64_t places_time;
+void places_changed(void);
 
 static inline struct place *place_entry(uint64_t address, enum access access)
 {
     return &places[access][address / PAGE_SIZE % PLACES];
 }
 
+/* Before all else. */
+void places_start(void);
 /* As guest_page(), and the offset in the page. */
 uint8_t *place_look_up(const struct vcpu *v, uint64_t address, enum access access);
 static inline uint8_t *place_find(const struct vcpu *v, uint64_t address, enum access access)

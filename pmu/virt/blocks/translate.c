@@ -28,46 +28,22 @@ static COLD unsigned borrow_register(struct emitter *e, uint32_t *busy)
     return reg;
 }
 
-/* memory: its operand is through a pointer, and needs no REX or VEX of its own. */
-static COLD void emit_opcode(struct emitter *e, const struct copied *s, uint8_t rex)
-{
-    const struct insn *i = &s->i;
-    if (i->vex) {
-        for (unsigned at = i->prefixes; at < i->modrm_at - 1u; at++)
-            emit(e,
-                 i->byte[at] |
-                     (i->byte[i->prefixes] == 0xc4 && at == i->prefixes + 1u && s->memory ? 0x60u
-                                                                                          : 0),
-                 1);
-    } else {
-        if (i->lock)
-            emit(e, 0xf0, 1);
-        if (i->operand16)
-            emit(e, 0x66, 1);
-        if (i->repeat)
-            emit(e, 0xf3, 1);
-        if (rex)
-            emit(e, rex, 1);
-        if (i->map != MAP_ONE)
-            emit(e, 0x0f, 1);
-        if (i->map > MAP_0F)
-            emit(e, i->map == MAP_0F38 ? 0x38 : 0x3a, 1);
-    }
-    emit(e, i->op, 1);
-}
-
 static COLD void copy_instruction(struct emitter *e, const struct copied *s)
 {
     uint32_t mask = copied_registers(s), busy;
     unsigned pointer = NO_REGISTER, stack = NO_REGISTER, mod = s->i.modrm;
     bool lea = s->form == 'l';
+    if (e->hot) {
+        hot_copy(e, s);
+        return;
+    }
     uint8_t rex = s->i.rex, sib = s->i.byte[s->i.modrm_at + 1];
     if (lea && s->at.base != NO_REGISTER)
         mask |= BIT(s->at.base);
     if (lea && s->at.index != NO_REGISTER)
         mask |= BIT(s->at.index);
     busy = mask & ~BIT(RSP);
-    if (!copied_ignores_flags(s))
+    if (copied_flags(s))
         need_flags(e);
     for (unsigned reg = 0; reg < 16; reg++)
         if (busy & BIT(reg))
@@ -149,7 +125,7 @@ static COLD bool translate_stack(struct part *p, struct emitter *e, const struct
                                  const struct block *b, int64_t immediate)
 {
     bool pop = s->form == 'p', leave = s->form == 'L', reg = s->form == 'P';
-    if (!pop && !leave && !reg && s->form != 'q')
+    if (!pop && !leave && !reg && s->form != 'q' && s->form != 'Q')
         return false;
     set_stack(p, leave ? RBP : RSP, pop || leave ? 0 : -8, leave ? 0 : pop ? 8 : -8);
     p->special = leave ? LEAVE : PLAIN;
@@ -185,12 +161,12 @@ static COLD void translate_jump(struct part *p, const struct copied *s, int64_t 
 static COLD bool translate_instruction(struct part *p, struct emitter *e, const struct copied *s,
                                        struct block *b, uint64_t after)
 {
-    int64_t immediate = insn_number(&s->i, s->immediate_at, s->size - s->immediate_at);
+    int64_t immediate = insn_number(&s->i, s->immediate_at, copied_immediate_size(s));
     if (s->form == '-' || s->form == 'N' || translate_stack(p, e, s, b, immediate))
         return false;
-    if (copied_form_is(s->form, "jokC"))
+    if (copied_form_is(s->form, "jJokKC"))
         b->way[true].rip = after + (uint64_t)immediate;
-    if (copied_form_is(s->form, "jo")) {
+    if (copied_form_is(s->form, "jJo")) {
         b->conditional = true;
         b->condition =
             s->form != 'o' ? s->i.op & 15 : LOOPS | (s->i.op & 3) | (s->i.address32 ? LOOP_ECX : 0);
@@ -206,9 +182,9 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
         translate_jump(p, s, immediate);
         enter_part(e, b, p);
     }
-    if (s->form == 'C' && e->hot)
-        hot_call(e, after);
-    if (jumps || copied_form_is(s->form, "jok"))
+    if (e->hot && (p->special == CALL || p->special == CALL_REGISTER || p->special == CALL_LOADED))
+        hot_call(e, p, after);
+    if (jumps || copied_form_is(s->form, "jJokK"))
         return true;
     if (copied_divides(s)) {
         p->special = DIVIDE;
@@ -219,6 +195,10 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
     enter_part(e, b, p);
     if (s->form == 'l' && s->at.relative) { /* a constant */
         unsigned reg = copied_reg(s);
+        if (e->hot) {
+            hot_constant(e, reg, after + (uint64_t)s->at.displacement);
+            return false;
+        }
         emit(e, 0x48 | reg >> 3 | (0xb8u | (reg & 7)) << 8, 2);
         emit(e, after + (uint64_t)s->at.displacement, 8);
         e->loaded |= BIT(reg);
@@ -231,15 +211,14 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
 static COLD void end_part(struct block *b, struct emitter *e)
 {
     struct part *p = b->parts ? &b->part[b->parts - 1] : NULL;
-    if (!p)
+    if (!p || e->hot)
         return;
-    if (!e->hot && (!p->code || p->code == e->at)) {
+    if (!p->code || p->code == e->at) {
         p->code = NULL;
         return;
     }
     save_state(e);
-    if (!e->hot)
-        emit(e, 0xc3, 1); /* ret */
+    emit(e, 0xc3, 1); /* ret */
 }
 
 /* False: the block has no more parts. */
@@ -364,7 +343,9 @@ void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
     struct emitter e = { .at = emitted, .hot = space->hot };
     uint64_t rip = v->vmcb.rip;
     bool ends = false;
-    *b = (struct block){ .part = space->part, .enter = blocks_cold, .hot = space->hot };
+    *b = (struct block){ .part = space->part, .hot = space->hot };
+    if (e.hot)
+        hot_begin(&e, emitted);
     b->rip = rip;
     while (!ends && b->instructions < space->most && b->length + 15 <= BLOCK_BYTES &&
            (((uint64_t)code + b->length) & ~(PAGE_SIZE - 1)) ==
