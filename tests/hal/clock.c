@@ -167,9 +167,13 @@ TEST(clock, counters,
 #define READS_STILL 201u
 #define READS_MAX (READS_STILL + 5 + 40000000 / 100)
 
+/* Again if a host took the processor away for as long as a counter is waited for. */
 static void gives_up(uint64_t (*read)(void), uint64_t hz, unsigned least, unsigned most)
 {
-    CHECK_EQ(measured(read, hz), 0);
+    unsigned tries = 0;
+    do
+        CHECK_EQ(measured(read, hz), 0);
+    while (reads < least && ++tries < 5);
     CHECK(reads >= least && reads <= most);
 }
 
