@@ -53,8 +53,10 @@ NO_KASAN := boot/boot.c kernel/base/sanitize/%.c kernel/base/string.c
 # Races by gcc and kcsan.c. The virtual PMU's host has no block of a CPU at GS.
 KCSAN_FLAGS := -fsanitize=thread --param tsan-distinguish-volatile=1 \
           --param tsan-instrument-func-entry-exit=0 -fno-optimize-sibling-calls
+# Places that a test reaches (cover.c), of what is not the tests'.
 SANITIZE = $(if $(filter-out $(NO_KASAN),$<),$(KASAN:1=$(KASAN_FLAGS)) \
-          $(if $(filter-out pmu/virt/% kernel/base/insn.c,$<),$(KCSAN:1=$(KCSAN_FLAGS))))
+          $(if $(filter-out pmu/virt/% kernel/base/insn.c,$<),$(KCSAN:1=$(KCSAN_FLAGS))) \
+          $(if $(filter-out tests/%,$<),$(COVER:1=-fsanitize-coverage=trace-pc)))
 COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-protector \
           -fno-omit-frame-pointer -fno-strict-aliasing -fno-asynchronous-unwind-tables \
           $(KNOWN) -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP \
@@ -68,7 +70,7 @@ ROOMS  := base base/sanitize mm console counting ke profiling etw image services
 TEST_ROOMS := harness kernel hal pmu vpmu profiling etw cost
 FOLDERS := boot kernel $(ROOMS:%=kernel/%) hal hal/machine pmu pmu/events pmu/virt pmu/virt/blocks \
           pmu/virt/guests $(TEST_ROOMS:%=tests/%)
-SANITIZERS := $(if $(KASAN),,kasan) $(if $(KCSAN),,kcsan)
+SANITIZERS := $(if $(KASAN),,kasan) $(if $(KCSAN),,kcsan) $(if $(COVER),,cover)
 ASM    := $(sort $(wildcard $(FOLDERS:%=%/*.asm)))
 C      := $(sort $(wildcard $(FOLDERS:%=%/*.c)))
 C      := $(filter-out $(addprefix %/,$(SANITIZERS:=.c)),$(C))

@@ -9,6 +9,7 @@
 #include "tests/harness/checks.h"
 #include "tests/harness/choose.h"
 #include "tests/harness/clean.h"
+#include "tests/harness/cover.h"
 #include "tests/harness/each.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/causes.h"
@@ -147,6 +148,8 @@ static void run_one(const struct test *test, unsigned number)
         !r->skip)
         complain("nothing was checked");
     print_result(test, number);
+    if (cover_tell)
+        cover_tell(test->group, test->name);
 }
 
 static void print_scrolls(void)
@@ -249,6 +252,8 @@ bool init_tests(unsigned *code)
     clean_init();
     causes_init();
     measured_init();
+    if (cover_tell)
+        cover_tell("boot", "boot");
     run_all(patterns, false);
     *code = conclude_run();
     return true;

@@ -8,10 +8,13 @@
 # the clause's own tests must notice. Words on the command line: only those whose name, clause or
 # file has one: prove -v tests/tools/mutants.t :: status width.
 #
-# `make mutants N=60 ROOM=kernel/ke`: so many lines, changed by the operators of Mutants.pm. The
-# tests of the line's room look first, then all. What no test noticed is listed at the end, with the
-# shares that were noticed by room and by operator; SHARE percent of all must be. KIND=people: only
-# what people do and a slip of the hand does not; or a regex for names of operators.
+# `make mutants N=60 ROOM='hal kernel/ke'`: so many lines, changed by the operators of Mutants.pm.
+# From 60 on the tests that reach the line look (Cover.pm), on each machine, if they are few and
+# the kernel does not pass there when it starts; else those of the line's room look first, then all.
+# What no test noticed is listed at the end, with the shares that were noticed by room and by
+# operator; SHARE percent of all must be. KIND=people: only what people do and a slip of the hand
+# does not; or a regex for names of operators. Words choose of the lines:
+# N=99999 KIND=people prove -v tests/tools/mutants.t :: 'pmc.c:96 bound'.
 #
 # QUICK=1: of the machines only the first looks with all tests, and no script: what it leaves is for
 # a person to judge; slow tests look on the first machine, if they are of the room. SAMPLE=30: 20 by
@@ -30,6 +33,7 @@ use File::Path 'make_path';
 use lib 'tests/tools';
 use Environment;
 use Contract;
+use Cover;
 use Guards;
 use Mutants;
 $| = 1;
@@ -43,6 +47,8 @@ my $quick = $sampled || $ENV{QUICK};
 $count ||= int(($sample || 0) / 3);
 $seed = hex substr `git rev-parse HEAD:`, 0, 5 if !length($seed // '');
 use constant { SHARE => 50, MANY => 60 };
+my $TRAPS = '-fsanitize=undefined -fsanitize-undefined-trap-on-error'
+    . ' -ftrivial-auto-var-init=pattern'; # the Makefile's UBSAN and FILLED
 Environment::forget(qw(N SEED SAMPLE ROOM QUICK KIND));
 $ENV{BUILD} = $build;
 $ENV{TIMEOUT} = 120; # a host may be busy
@@ -95,11 +101,17 @@ sub objects
     my $stem = $_[0] =~ s/\.c$//r;
     return grep { -e } map { "$build/$_$stem.o" } '', 'dll/';
 }
-my @files = grep { objects($_) && room_of($_) && m{^\Q@{[$room // '']}\E} && !m{^pmu/events/} }
+my $in_room = join '|', map { quotemeta } split ' ', $room // '';
+my @files = grep { objects($_) && room_of($_) && m{^(?:$in_room)} && !m{^pmu/events/} }
     split /\n/, `git ls-files 'boot/*.c' 'hal/*.c' 'kernel/*.c' 'pmu/*.c'`;
 @generated = Mutants::choose($count, $seed, $kind, @files) if $count;
+@generated = grep { my $all = "$_->[1]:$_->[2] $_->[0]: $_->[4]"; grep { $all =~ /$_/ } @ARGV }
+    @generated if @ARGV;
 my %reason_of = map { my ($file, @texts) = @$_; my $why = pop @texts; ("$file: @texts" => $why) }
     Mutants::equivalent();
+
+# Which tests reach a line; those that failed on the way and may reach more.
+my ($lines, @unsure);
 
 # What a command says in a folder, until a line ends it: the rest would say nothing.
 sub said
@@ -148,25 +160,61 @@ sub ask_clause
     return ask($folder, $tests, join ' ', @variables, $model ? "PMU=$model" : ());
 }
 
-# Of one that was generated: by the tests of its room, by all, by programs on the host.
+# The first answer that is one, of tests on machines and of scripts.
+sub ask_each
+{
+    my ($folder, @asked) = @_;
+    for (@asked) {
+        my $said = ref ? ask($folder, @$_) : ask_script($folder, $_);
+        return $said if $said =~ /^(?:noticed|crashed|hung)/;
+    }
+    return 'unnoticed by ' . (join('; ', map { ref ? "@$_" : $_ } @asked) || 'any kernel test');
+}
+
+# Of one that was generated: by the tests that reach its line, where few do; else by those of its
+# room, by all; by programs on the host.
 sub ask_all
 {
-    my ($folder, $what, $file) = ($_[0], @{ $_[1] });
+    my ($folder, $what, $file, $line, $code) = ($_[0], @{ $_[1] });
     my (undef, $first, $scripts, @last) = @{ room_of($file) };
     push @last, 'trace.t' if $file =~ /etw/;
+    my @reach = $lines->{$file} ? Cover::tests($lines->{$file}, $line, $code) : undef;
+    my $any = @reach && !defined $reach[0];
+    my $of_room = join '|', map { Contract::glob_regex($_) } split /,/, $first;
+    push @reach, grep { /$of_room/ } @unsure if @reach && !$any;
+    my $tests = join ',', grep { defined } @reach;
+    $tests =~ s/\.[^,]*/.*/g, $tests =~ s/([^,]+,)\g1+/$1/g if length $tests > 400; # a boot line
+    return ask_each($folder, (@reach ? map { [$tests, $_] } @machines : ()),
+                    $quick ? () : (@$scripts, @last)) if !$any;
     my $quicker = $quick ? ',-slow' : '';
     my $rest = join(',', '*', map { "-$_" } split /,/, $first) . $quicker;
     my @each = @machines[$what =~ /CPU|lock/ ? (1, 0) : (0, 1)]; # one CPU shows no other
     my @others = @machines[1, 3, $file =~ /^pmu/ ? 4 : ()];
     my @asked = ([$first, $machines[0]], map({ ["$first$quicker", $_] } @others), @$scripts,
                  map({ [$rest, $_] } @each), ['*', $machines[2]], @last);
-    my @not_asked = $quick ? grep { !ref } @asked : ();
     @asked = (grep { ref } @asked)[0 .. @others + 1] if $quick;
-    for (@asked) {
-        my $said = ref ? ask($folder, @$_) : ask_script($folder, $_);
-        return $said if $said =~ /^(?:noticed|crashed|hung)/;
-    }
-    return 'unnoticed' . (@not_asked ? ", @not_asked not asked" : '');
+    return ask_each($folder, @asked);
+}
+
+# How the first of the tests that did not notice it notice it where its file alone traps what is
+# undefined and fills what has no value yet, as all files do in builds of matrix.t; without the
+# mutant they say nothing.
+sub ask_trapped
+{
+    my ($folder, $mutant, $tests) = @_;
+    my ($what, $file) = @$mutant;
+    return if $what !~ /^bound|^[|]=|left out|not copied/ || $file =~ m{^kernel/user/};
+    my $trapped = sub {
+        my ($only) = @_;
+        utime undef, undef, "$folder/$file";
+        system("make -C $folder -s BUILD=$build TEXT_FLAGS='-w -g0 $TRAPS' >$folder/build.log 2>&1"
+               . ' </dev/null') == 0 or return 'not built';
+        return ask($folder, $only, $machines[0]);
+    };
+    my $said = $trapped->($tests);
+    return if $said !~ /^(?:noticed|crashed)/;
+    Mutants::text("$folder/$file", Mutants::text("$build/mutants/base/$file"));
+    return $trapped->($tests) =~ /^(?:noticed|crashed)/ ? undef : "$said, where the file has traps";
 }
 
 # Whether all objects of the source are what they were, but for what debuggers want.
@@ -213,7 +261,25 @@ sub try_one
     return 'equivalent: the same code' if same_objects($folder, $file);
     my ($unguarded) = Guards::faults(Mutants::text($path), %needed);
     return "noticed: $unguarded" if $unguarded;
-    return ask_all($folder, $mutant);
+    my $said = ask_all($folder, $mutant);
+    return $said =~ /^unnoticed by (\S+) / ? ask_trapped($folder, $mutant, $1) // $said : $said;
+}
+
+# Which tests reach which line, as the first two machines say, where so many mutants come that it is
+# cheaper to know.
+sub reached
+{
+    my $folder = "$build/cover";
+    my $make = "make -s BUILD=$folder COVER=1 TEXT_FLAGS='-w -g'";
+    system("$make >/dev/null </dev/null") == 0 or die "$make\n";
+    for my $n (0, 1) {
+        next if -e "$folder/$n.log" && -M "$folder/$n.log" < -M "$folder/ntpmu.elf";
+        my $tests = $n ? '*,-slow' : '*';
+        system("BUILD=$folder LOG=$folder/log TAP=1 $machines[$n] TESTS='$tests' tests/tools/run"
+               . " >$folder/$n.log 2>&1 </dev/null");
+    }
+    my @logs = map { Mutants::text("$folder/$_.log") } 0, 1;
+    return (Cover::lines("$folder/ntpmu.elf", @logs), map { /^not ok \d+ - (\S+)/mg } @logs);
 }
 
 # A copy of the tree and of what is built of it, so that only what a mutant touches is built again.
@@ -248,6 +314,7 @@ sub restore
 my @mutants = (@hand, @generated);
 plan tests => @mutants + !!@generated;
 diag("SEED=$seed");
+($lines, @unsure) = reached() if @generated >= MANY || @ARGV && -e "$build/cover/1.log";
 system('rm', '-rf', "$build/mutants"); # an earlier run may have left its last mutant there
 copy("$build/mutants/base");
 # What nobody will debug is linked in half the time.
