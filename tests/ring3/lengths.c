@@ -445,7 +445,7 @@ static bool check_fields(const struct fields *f)
                 memcmp(&got->Guid, &class_of_fields, sizeof class_of_fields) == 0;
     for (unsigned i = 0; i < f->taken; at += f->lengths[i++])
         same = same && at + f->lengths[i] <= event.size &&
-               memcmp(event.payload + at, pattern + 3 * i, f->lengths[i]) == 0;
+               memcmp((const uint8_t *)event.payload + at, pattern + 3 * i, f->lengths[i]) == 0;
     return CHECK(same) & CHECK_EQ(trace_record_size(event.header), sizeof(EVENT_TRACE_HEADER) + at);
 }
 
