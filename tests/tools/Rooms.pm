@@ -26,8 +26,8 @@ my @house = qw(
     kernel/driver 4350
     kernel/init 530
     boot 1930
-    tests/harness 6640
-    tests/hal 3690
+    tests/harness 6690
+    tests/hal 3700
     tests/pmu 6470
     tests/vpmu 2760
     tests/profiling 3350
@@ -45,7 +45,7 @@ my %lines = (@house, qw(
     tests/ring3 8340
     tests/guests 6330
     tests/machines 2510
-    tests/tools 8060
+    tests/tools 8170
     tests/programs 4120
     tests/drivers 2810
     tests/samples 1120
