@@ -13,7 +13,7 @@ my @house = qw(
     kernel/mm 680
     kernel/console 670
     pmu 2920
-    pmu/virt 10540
+    pmu/virt 10550
     hal/machine 2200
     hal 3110
     kernel/counting 480
@@ -27,7 +27,7 @@ my @house = qw(
     kernel/init 530
     boot 1930
     tests/harness 6640
-    tests/hal 3690
+    tests/hal 3700
     tests/pmu 6470
     tests/vpmu 2760
     tests/profiling 3350
