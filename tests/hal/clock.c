@@ -237,7 +237,8 @@ TEST(clock, steady,
     uint64_t flags = begin_quiet();
     out8(0x61, in8(0x61) | 2);
     clock_counters(clock_sources(), counters);
-    CHECK_EQ(in8(0x61) & 3, 1);
+    if (in8(0x61) != 0xff) /* there is such a port */
+        CHECK_EQ(in8(0x61) & 3, 1);
     for (unsigned i = 0; i < CLOCK_COUNTERS; i++) {
         uint64_t last = counters[i].hz ? counters[i].read() : 0, back = 0;
         for (unsigned n = 0; n < 40000 && counters[i].hz; n++) {

@@ -112,7 +112,6 @@ static void begin_steps(void)
     gate_set(&gates[EXC_DEBUG], (uint64_t)step_on_debug);
     gates[EXC_DEBUG].ist = 0; /* it looks at the interrupted stack */
     lidt(&mine);
-    write_dr7(DR7_ON);
 }
 
 static void end_steps(void)
@@ -121,9 +120,12 @@ static void end_steps(void)
     lidt(&kernel_idt);
 }
 
+/* Without a tick, which may switch threads and so come to the window, before all is there. */
 static void arm_step(const struct step_window *window, unsigned begin,
                      void (*look)(const uint8_t *instruction))
 {
+    uint64_t flags = read_flags();
+    cli();
     write_dr0((uint64_t)window->from);
     step = (__typeof__(step)){
         .window = window,
@@ -134,6 +136,8 @@ static void arm_step(const struct step_window *window, unsigned begin,
         .before = true,
         .could = true,
     };
+    write_dr7(DR7_ON);
+    write_flags(flags);
 }
 
 unsigned step_through(const struct step_window *window, void (*scenario)(void *), void *argument)

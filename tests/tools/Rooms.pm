@@ -13,7 +13,7 @@ my @house = qw(
     kernel/mm 680
     kernel/console 670
     pmu 2920
-    pmu/virt 10540
+    pmu/virt 10550
     hal/machine 2200
     hal 3110
     kernel/counting 480

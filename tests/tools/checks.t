@@ -113,6 +113,8 @@ sub make_tree
     file('doc/rooms.dot', qq(digraph rooms {\n    rankdir=BT; node [shape=box];\n)
              . qq(    "boot" -> "hal";\n}\n));
     script('tests/tools/run', "cat list\n");
+    file('tests/machines/matrix', "# $spdx\nA | 0 | TESTS=a*,b.three\n");
+    file('tests/tools/choices.mk', "# $spdx\n");
     list(@list);
     c_file('tests/pmu/a.c', join "\n     ", 'TEST(a, one,', '"first"', map({ qq(" [$_]") } @ids),
            ")\n{\n}\n");
@@ -148,7 +150,7 @@ make_tree();
 system "make -C $dir >/dev/null";
 my ($status, $all) = said(@checks);
 is($status, 0, 'a tree where all is right is taken') or diag($all);
-is(scalar(() = $all =~ /^ok/mg), @checks + 3, 'by each check');
+is(scalar(() = $all =~ /^ok/mg), @checks + 4, 'by each check');
 
 # A slip for each check; what it says.
 $icr = "mfence\njz 1f\nlfence\n1: wrmsr\nret";
@@ -156,6 +158,7 @@ make_tree();
 file('README.md', "In boot/none.c: [here](boot/none.c), `make none NONE=1`, `tests/none`.\n"
          . "\n" x 160);
 file('kernel/README.md', "hal/hal.c `hal_begin`, `hal_end`\n");
+file('tests/machines/matrix', "# $spdx\nA | 0 | TESTS='a*,b.gone'\n");
 c_file('hal/long.c', join '', "#define FIXED 0x40000000\n",
        map { "void f$_(void)\n{\n" . "    a();\n" x 61 . "}\n" } 0 .. 11);
 c_file('hal/chars.c', "/* \xc3\xa4 */\nint a; \n\tint b;\n/* TO" . "DO */\n#if 1\n"
@@ -206,7 +209,7 @@ my %says = (
     contract => [qr/VP-90 has no line/, qr/VP-91: no test names it/, qr/VP-92: no sentence/,
                  qr/VP-93 is covered by VP-99, which is missing/,
                  qr/VP-01: the source of b\.five does not name it/,
-                 qr/PO-75 is named by a test and has no line/],
+                 qr/PO-75 is named by a test and has no line/, qr/^#   b\.gone$/m],
     mutants => [qr/gone: its text stands 0 times/, qr/no mutant breaks TP-10 VP-91 VP-92$/m],
 );
 for my $check (@checks) {

@@ -153,7 +153,10 @@ static void check_speed(bool listed)
                   { "much code", jump_far_and_wide, 4 }, { "compiled code", format_numbers, 500 } };
     for (unsigned i = 0; i < ARRAY_SIZE(works); i++) {
         uint64_t each = ticks_each(listed, works[i].work, works[i].n);
-        CHECK_BECAUSE(each, 4, cpu_count == 1 ? 100 : 200,
+        CHECK_BECAUSE(each, 4,
+                      cpu_count > 1 ? 200
+                      : listed      ? 130
+                                    : 100,
                       "what the host executes for it; with several CPUs also for the others");
         test_note("%s: %lu instructions of the host for one of the guest", works[i].name, each);
     }
@@ -169,7 +172,7 @@ LAB_TEST(vpmu, decoded,
 }
 
 LAB_TEST(vpmu, listed,
-         "an instruction takes at most 100 times as long while a list of branches is on, and the "
+         "an instruction takes at most 130 times as long while a list of branches is on, and the "
          "list is read in at most 100 accesses [slow]")
 {
     const struct pmu_branches *b = pmu_branches_of(pmu_here());

@@ -38,8 +38,7 @@ void blocks_start(void)
 }
 
 static enum vectors allowed; /* in this run */
-static bool predicts;
-static bool all_decoded; /* no code runs freely */
+static bool all_decoded;     /* no code runs freely */
 
 /* The block after `last`, mostly the one that followed it before. */
 static inline struct block *next_block(struct vcpu *v, struct block *last)
@@ -166,7 +165,7 @@ static inline void end_block(struct vcpu *v, struct block *b, bool user)
         jumps = condition_holds(s->flags, b->condition);
     v->vmcb.rip = b->way[jumps].rip;
     add_executed(v, &b->way[jumps].sums);
-    if (predicts)
+    if (block_predicts)
         look_at_branch(v, b, user, jumps);
 }
 
@@ -255,13 +254,13 @@ static __attribute__((noinline)) struct block *run_hot(struct vcpu *v, struct bl
     if (at & HOT_STOPPED)
         return NULL;
     v->vmcb.rip = at & HOT_NOT_BEGUN ? b->rip : b->way[at & 1].rip;
-    if (predicts)
+    if (block_predicts)
         look_at_branch(v, first, user, !first->conditional || v->vmcb.rip == first->way[true].rip);
     return at & HOT_NOT_BEGUN ? b : next_of_hot(v, b);
 }
 
 /* What the guest's state allows. */
-static COLD enum vectors vectors_of(const struct vcpu *v)
+static enum vectors vectors_of(const struct vcpu *v)
 {
     static enum vectors most;
     if (!most) {
@@ -366,7 +365,7 @@ static inline bool may_stay(struct vcpu *v, const struct block *b, struct stay *
 static uint64_t hot_left(const struct block *b, const struct stay *stay, uint64_t left)
 {
     bool inside = stay->page == ((uint64_t)b->code & -PAGE_SIZE);
-    return predicts || !(inside || all_decoded) ? b->instructions : left;
+    return block_predicts || !(inside || all_decoded) ? b->instructions : left;
 }
 
 /* Executes the block, if it is hot also others that follow; `left` instructions may be executed.
@@ -374,7 +373,7 @@ static uint64_t hot_left(const struct block *b, const struct stay *stay, uint64_
 static struct block *run_block(struct vcpu *v, struct block *b, bool user, const struct stay *stay,
                                uint64_t left)
 {
-    const bool goes_on = !predicts || hot_runs == 1;
+    const bool goes_on = !block_predicts || hot_runs == 1;
     if (!b->hot && goes_on && ++b->runs == hot_runs)
         block_heat(v, b);
     return b->hot ? run_hot(v, b, user, hot_left(b, stay, left)) : run_cold(v, b, user);
@@ -394,8 +393,8 @@ static bool run_blocks(struct vcpu *v, bool user)
     const struct sums *sums = &v->stack.state.sums;
     load_state(v);
     v->stack.state.sums = (struct sums){ { 0, 0 } };
+    block_predicts = v->pmu.predicts && v->pmu.decoding[user];
     struct block *b = block_look_up(v, allowed = vectors_of(v));
-    predicts = v->pmu.predicts && v->pmu.decoding[user];
     decode_all(must_step_all(v, user));
     struct stay stay = { all_decoded ? ~0ul : 0, 0 };
     bool fits = true;

@@ -89,6 +89,7 @@ struct block {
     uint8_t length, instructions, parts, condition, vectors;
     uint8_t branch_class; /* enum branch */
     bool conditional;
+    bool predicted;   /* it is of runs that look at branches */
     bool hot;         /* its code does all that is common, and goes on with other hot ones */
     bool flags_saved; /* ... when it ends */
     bool linked;      /* to such ones */
@@ -179,7 +180,10 @@ COLD void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
 /* Its space is free. */
 COLD void block_forget_code(void);
 
-/* kept_blocks.c: the block at RIP. NULL: its first instruction must be stepped. */
+/* kept_blocks.c: this run looks at branches. Its blocks are others, which do not become hot: hot
+ * ones are faster only where one follows the other. */
+extern bool block_predicts;
+/* The block at RIP. NULL: its first instruction must be stepped. */
 struct block *block_look_up(struct vcpu *v, enum vectors allowed);
 /* Makes it a hot one, if it can be. It is the one at RIP. */
 COLD void block_heat(struct vcpu *v, struct block *b);

@@ -7,7 +7,7 @@
 
 /* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
  * translate code anew. */
-enum { BLOCKS = 14336, INDEX_BITS = 15, ALL_PARTS = 31744, HOT_SIZE = 1 << 19 };
+enum { BLOCKS = 14336, INDEX_BITS = 15, ALL_PARTS = 31744, HOT_SIZE = 7 << 16 };
 
 static struct block blocks[BLOCKS]; /* 0 is none */
 static struct part parts[ALL_PARTS];
@@ -15,6 +15,7 @@ static uint8_t code[CODE_SIZE];
 static struct block_space space = { .part = parts, .code = code, .first = code };
 static uint8_t hot_code[HOT_SIZE];
 static struct block_space hot_space = { BLOCK_INSTRUCTIONS, NULL, hot_code, hot_code, true };
+bool block_predicts;
 static unsigned block_count = 1;
 static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
 
@@ -50,8 +51,9 @@ static void forget_all(void)
 /* The entry of block_index where the block is, or would be. */
 static uint16_t *index_entry(uint64_t rip)
 {
-    uint64_t at = rip * 0x9e3779b97f4a7c15 >> (64 - INDEX_BITS);
-    while (block_index[at] && blocks[block_index[at]].rip != rip)
+    uint64_t at = (rip + block_predicts) * 0x9e3779b97f4a7c15 >> (64 - INDEX_BITS);
+    while (block_index[at] && (blocks[block_index[at]].rip != rip ||
+                               blocks[block_index[at]].predicted != block_predicts))
         at = (at + 1) % (1 << INDEX_BITS);
     return &block_index[at];
 }
@@ -77,6 +79,7 @@ static void make_block(struct vcpu *v, struct block *b, const uint8_t *bytes,
                        struct block_space *to)
 {
     block_translate(v, b, bytes, to);
+    b->predicted = block_predicts;
     if (b->hot)
         block_unlink(b);
     else
