@@ -53,10 +53,10 @@ NO_KASAN := boot/boot.c kernel/base/sanitize/%.c kernel/base/string.c
 # Races by gcc and kcsan.c. The virtual PMU's host has no block of a CPU at GS.
 KCSAN_FLAGS := -fsanitize=thread --param tsan-distinguish-volatile=1 \
           --param tsan-instrument-func-entry-exit=0 -fno-optimize-sibling-calls
-# Places that a test reaches (cover.c), of what is not the tests'.
+# Places that a test reaches (cover.c), of what is not the tests' and has no naked functions.
 SANITIZE = $(if $(filter-out $(NO_KASAN),$<),$(KASAN:1=$(KASAN_FLAGS)) \
           $(if $(filter-out pmu/virt/% kernel/base/insn.c,$<),$(KCSAN:1=$(KCSAN_FLAGS))) \
-          $(if $(filter-out tests/%,$<),$(COVER:1=-fsanitize-coverage=trace-pc)))
+          $(if $(filter-out tests/% %/chain.c,$<),$(COVER:1=-fsanitize-coverage=trace-pc)))
 COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-protector \
           -fno-omit-frame-pointer -fno-strict-aliasing -fno-asynchronous-unwind-tables \
           $(KNOWN) -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP \
