@@ -394,8 +394,8 @@ refused_trace('PMU=intel-v2 EVENTS=cswitch,syscall,interrupt,ready COUNTERS=cycl
               'counters go with four');
 refused_trace('PMU=intel-v1 EVENTS=pmc COUNTERS=instructions,cycles',
               'cannot count all of these at once');
-# branches make the virtual PMU step
-my ($hung) = trace($threads, 'TIMEOUT=1 PMU=intel-v2 EVENTS=cswitch COUNTERS=branches');
+# Each instruction is stepped.
+my ($hung) = trace($threads, 'TIMEOUT=1 PMU=intel-v2,step EVENTS=cswitch COUNTERS=branches');
 is($hung, 124, 'a program that does not end in time leaves no trace');
 my $one_port = `$threads PMU=none ARGS=trace=cswitch tests/tools/run 2>&1 </dev/null`;
 like($one_port, qr/^# FAIL trace: there is no second serial port$/m,
