@@ -41,7 +41,7 @@
 #include "kernel/trap.h"
 #include "pmu/pmu.h"
 
-BOOT_OPTIONS("counters= rdpmc= hal= pmi= tick= cpus= x2apic=");
+BOOT_OPTIONS("counters= rdpmc= hal= pmi= tick= cpus=");
 
 /* Each CPU, once it has its block and can take exceptions. */
 static void init_cpu(void)

@@ -6,6 +6,8 @@
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/msr.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 
 /* clang-format off */
@@ -86,6 +88,7 @@ static bool is_tcg(void)
     return cpu_features.hypervisor && cpuid(0x40000000, 0).ebx == 0x54474354; /* "TCGT" */
 }
 
+BOOT_OPTIONS("x2apic=");
 static bool prefers_x2; /* written at boot, before the first APIC is on */
 
 void apic_choose(const struct acpi_info *info)
@@ -93,8 +96,13 @@ void apic_choose(const struct acpi_info *info)
     prefers_x2 = cpu_features.hypervisor && !is_tcg();
     for (unsigned i = 0; i < info->apic_count; i++)
         prefers_x2 |= info->apic_ids[i] > MEMORY_ID_LAST;
-    if (boot_flag("x2apic=on") || boot_flag("x2apic=off"))
-        prefers_x2 = boot_flag("x2apic=on");
+    char word[8];
+    if (!boot_option("x2apic", word, sizeof word))
+        return;
+    if (strcmp(word, "on") && strcmp(word, "off"))
+        print("# x2apic=%s is ignored: it can be on or off\n", word);
+    else
+        prefers_x2 = !strcmp(word, "on");
 }
 
 void apic_init_cpu(void)

@@ -52,8 +52,9 @@ void smp_ap_main(void);
 void smp_ap_main(void)
 {
     struct cpu *cpu = __atomic_load_n(&starting, __ATOMIC_ACQUIRE);
-    while (!set_started(WAITED_FOR, ARRIVED)) /* too late: its INIT comes */
-        pause();
+    if (!set_started(WAITED_FOR, ARRIVED))
+        for (;;) /* too late: its INIT comes, and the next CPU is waited for */
+            pause();
     vm_init_cpu();
     cpu_init(cpu, cpu->number);
     cpu_load_idt();
@@ -197,7 +198,8 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
         print("# smp: %u of %u CPUs not among cpus=%u-%u: parked\n", others, info->apic_count,
               first, last);
     if (unreachable)
-        print("# smp: %u CPUs have APIC ids above 254, and there is no x2APIC: parked\n",
+        print("# smp: %u CPUs have APIC ids above 254, and there is no x2APIC, or it is off: "
+              "parked\n",
               unreachable);
     if (silent == SILENT_MAX)
         print("# smp: %u in a row did not start: the rest is not tried\n", silent);

@@ -125,8 +125,6 @@ static uint64_t lines_masked(uint64_t version)
     return table[0] + table[1] * 256u;
 }
 
-/* An even number has the bit of a line that is masked. */
-
 static bool hpet_of(uint64_t period, uint32_t config)
 {
     struct clock_sources sources = *clock_sources();

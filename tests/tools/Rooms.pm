@@ -13,8 +13,8 @@ my @house = qw(
     kernel/mm 680
     kernel/console 670
     pmu 2920
-    pmu/virt 10550
-    hal/machine 2200
+    pmu/virt 10590
+    hal/machine 2210
     hal 3110
     kernel/counting 480
     kernel/ke 5830
@@ -27,7 +27,7 @@ my @house = qw(
     kernel/init 530
     boot 1930
     tests/harness 6700
-    tests/hal 3700
+    tests/hal 3690
     tests/pmu 6470
     tests/vpmu 2760
     tests/profiling 3350

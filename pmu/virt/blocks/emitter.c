@@ -52,29 +52,37 @@ void save_state(struct emitter *e)
     e->flags = false;
 }
 
-void emit_opcode(struct emitter *e, const struct copied *s, uint8_t rex)
+/* A memory operand of it is a pointer without R8 to R15: X and B of VEX, inverted, become ones. */
+static COLD void emit_vex(struct emitter *e, const struct copied *s)
 {
     const struct insn *i = &s->i;
-    if (i->vex) {
-        for (unsigned at = i->prefixes; at < i->modrm_at - 1u; at++)
-            emit(e,
-                 i->byte[at] |
-                     (i->byte[i->prefixes] == 0xc4 && at == i->prefixes + 1u && s->memory ? 0x60u
-                                                                                          : 0),
-                 1);
-    } else {
-        if (i->lock)
-            emit(e, 0xf0, 1);
-        if (i->operand16)
-            emit(e, 0x66, 1);
-        if (i->repeat)
-            emit(e, 0xf3, 1);
-        if (rex)
-            emit(e, rex, 1);
-        if (i->map != MAP_ONE)
-            emit(e, 0x0f, 1);
-        if (i->map > MAP_0F)
-            emit(e, i->map == MAP_0F38 ? 0x38 : 0x3a, 1);
+    for (unsigned at = i->prefixes; at < i->modrm_at - 1u; at++) {
+        bool has_xb = i->byte[i->prefixes] == 0xc4 && at == i->prefixes + 1u;
+        emit(e, i->byte[at] | (has_xb && s->memory ? 0x60u : 0), 1);
     }
-    emit(e, i->op, 1);
+}
+
+static COLD void emit_prefixes(struct emitter *e, const struct insn *i, uint8_t rex)
+{
+    if (i->lock)
+        emit(e, 0xf0, 1);
+    if (i->operand16)
+        emit(e, 0x66, 1);
+    if (i->repeat)
+        emit(e, 0xf3, 1);
+    if (rex)
+        emit(e, rex, 1);
+    if (i->map != MAP_ONE)
+        emit(e, 0x0f, 1);
+    if (i->map > MAP_0F)
+        emit(e, i->map == MAP_0F38 ? 0x38 : 0x3a, 1);
+}
+
+void emit_opcode(struct emitter *e, const struct copied *s, uint8_t rex)
+{
+    if (s->i.vex)
+        emit_vex(e, s);
+    else
+        emit_prefixes(e, &s->i, rex);
+    emit(e, s->i.op, 1);
 }

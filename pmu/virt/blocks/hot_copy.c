@@ -90,6 +90,34 @@ static COLD void copy_lea(struct emitter *e, const struct copied *s)
         emit_memory(e, 8, STORE, at, RSP, slot(to));
 }
 
+/* Registers that ModRM, or the opcode, names; where the code has them. */
+struct operands {
+    bool of_reg, of_rm, of_op;
+    unsigned reg, rm, at_reg, at_rm;
+};
+
+static COLD struct operands operands_of(const struct copied *s)
+{
+    bool vector = s->form == 'v';
+    struct operands o = { .reg = NO_REGISTER, .rm = NO_REGISTER };
+    o.of_reg = s->has_modrm && (vector ? s->vector == 'k' : !copied_is_group(s));
+    o.of_rm = s->has_modrm && !s->memory && (!vector || s->vector == 'd');
+    o.of_op = copied_form_is(s->form, "riI");
+    if (o.of_reg || o.of_op)
+        o.reg = o.of_reg ? copied_reg(s) : copied_op_register(s);
+    if (o.of_rm)
+        o.rm = copied_rm(s);
+    return o;
+}
+
+/* AH to BH, which a REX would make other registers. */
+static COLD bool has_high_byte(const struct copied *s, const struct operands *o)
+{
+    return !s->i.rex &&
+           ((o->of_reg && o->reg != insn_reg(&s->i)) || (o->of_rm && o->rm != (s->i.modrm & 7u)) ||
+            (o->of_op && o->reg != (s->i.op & 7u)));
+}
+
 /* Brings a register operand into one that the code may use. */
 static COLD unsigned bring(struct emitter *e, const struct copied *s, unsigned reg, unsigned *free)
 {
@@ -101,51 +129,51 @@ static COLD unsigned bring(struct emitter *e, const struct copied *s, unsigned r
     return at;
 }
 
-void hot_copy(struct emitter *e, const struct copied *s)
+/* The instruction, on where its operands are. */
+static COLD void emit_on(struct emitter *e, const struct copied *s, const struct operands *o)
 {
     struct copied c = *s;
-    bool vector = s->form == 'v', of_modrm = s->has_modrm;
-    bool is_reg = of_modrm && (vector ? s->vector == 'k' : !copied_is_group(s));
-    bool is_rm = of_modrm && !s->memory && (!vector || s->vector == 'd');
-    bool in_op = copied_form_is(s->form, "riI");
-    unsigned rm = is_rm ? copied_rm(s) : NO_REGISTER, free = SCRATCH, modrm = s->i.modrm;
-    unsigned reg = is_reg ? copied_reg(s) : in_op ? copied_op_register(s) : NO_REGISTER;
-    bool high = !s->i.rex && ((is_reg && reg != insn_reg(&s->i)) || (is_rm && rm != (modrm & 7)) ||
-                              (in_op && reg != (s->i.op & 7)));
+    unsigned rex = s->i.rex, modrm = s->i.modrm;
+    if (s->memory) {
+        modrm = (modrm & 0x38) | (POINTER & 7);
+        rex = (rex & (unsigned)~REX_X) | REX_B;
+    }
+    if (o->of_reg) {
+        modrm = (modrm & ~0x38u) | (o->at_reg & 7) << 3;
+        rex = (rex & (unsigned)~REX_R) | (o->at_reg & 8) >> 1;
+    }
+    if (o->of_rm || o->of_op)
+        rex = (rex & (unsigned)~REX_B) | ((o->of_rm ? o->at_rm : o->at_reg) & 8) >> 3;
+    if (o->of_rm)
+        modrm = (modrm & ~7u) | (o->at_rm & 7);
+    if (o->of_op)
+        c.i.op = (uint8_t)((c.i.op & ~7u) | (o->at_reg & 7));
+    emit_opcode(e, &c, (uint8_t)(rex || s->i.rex ? 0x40 | rex : 0));
+    emit_rest(e, s, modrm);
+}
+
+void hot_copy(struct emitter *e, const struct copied *s)
+{
+    struct operands o = operands_of(s);
+    unsigned free = SCRATCH;
     prepare_flags(e, s);
     if (s->form == 'l') {
         copy_lea(e, s);
         return;
     }
-    if (s->i.vex || high) {
+    if (s->i.vex || has_high_byte(s, &o)) {
         copy_as_it_is(e, s);
         return;
     }
-    unsigned at_reg = bring(e, s, reg, &free);
-    unsigned at_rm = rm == reg ? at_reg : bring(e, s, rm, &free);
-    unsigned rex = s->i.rex & (unsigned)~(s->memory ? REX_B | REX_X : 0);
-    if (s->memory) {
-        modrm = (modrm & 0x38) | (POINTER & 7);
-        rex |= REX_B;
-    }
-    if (is_reg) {
-        modrm = (modrm & ~0x38u) | (at_reg & 7) << 3;
-        rex = (rex & (unsigned)~REX_R) | (at_reg & 8) >> 1;
-    }
-    if (is_rm) {
-        modrm = (modrm & ~7u) | (at_rm & 7);
-        rex = (rex & (unsigned)~REX_B) | (at_rm & 8) >> 3;
-    }
-    if (in_op) {
-        c.i.op = (uint8_t)((c.i.op & ~7u) | (at_reg & 7));
-        rex = (rex & (unsigned)~REX_B) | (at_reg & 8) >> 3;
-    }
-    emit_opcode(e, &c, (uint8_t)(rex || s->i.rex ? 0x40 | rex : 0));
-    emit_rest(e, s, modrm);
-    if (in_memory(reg) && !reads_alone(s))
-        emit_memory(e, 8, STORE, at_reg, RSP, slot(reg));
-    if (in_memory(rm) && rm != reg && !reads_alone(s))
-        emit_memory(e, 8, STORE, at_rm, RSP, slot(rm));
+    o.at_reg = bring(e, s, o.reg, &free);
+    o.at_rm = o.rm == o.reg ? o.at_reg : bring(e, s, o.rm, &free);
+    emit_on(e, s, &o);
+    if (reads_alone(s))
+        return;
+    if (in_memory(o.reg))
+        emit_memory(e, 8, STORE, o.at_reg, RSP, slot(o.reg));
+    if (in_memory(o.rm) && o.rm != o.reg)
+        emit_memory(e, 8, STORE, o.at_rm, RSP, slot(o.rm));
 }
 
 void hot_constant(struct emitter *e, unsigned reg, uint64_t value)
