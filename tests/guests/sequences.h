@@ -13,11 +13,12 @@ static void bytes(unsigned n)
         b(rnd(4) ? rnd(16) * 8 : rnd(256));
 }
 
-/* A register for data, mostly one that holds no pointer; never R15, which counts iterations. */
+/* A register for data, mostly one that holds no pointer; never R15, which counts iterations. RSP,
+ * R13 and R14 are not the processor's own in blocks. */
 static unsigned data_register(void)
 {
-    static const uint8_t plain[] = { 0, 1, 2, 9, 10, 11 };
-    return rnd(16) ? plain[rnd(6)] : rnd(2) ? 4 : rnd(15);
+    static const uint8_t plain[] = { 0, 1, 2, 9, 10, 11 }, other[] = { 4, 4, 13, 14, 14, 14 };
+    return rnd(14) ? plain[rnd(6)] : rnd(3) ? other[rnd(6)] : rnd(15);
 }
 
 static const uint8_t pointers[] = { 3, 5, 6, 7, 8, 12, 13, 4 };
@@ -26,7 +27,7 @@ static const uint8_t pointers[] = { 3, 5, 6, 7, 8, 12, 13, 4 };
 static void modrm(unsigned opcode, int group, bool memory_only, bool lock, unsigned immediate)
 {
     unsigned reg = group >= 0 ? (unsigned)group : data_register(), mod = rnd(4), rm, index = 4;
-    bool small = !rnd(6), with_rex = rnd(2);
+    bool small = !rnd(reg == 4 || reg > 12 ? 2 : 6), with_rex = rnd(2);
     if (memory_only && mod == 3)
         mod = 1;
     rm = mod == 3 ? data_register() : pointers[rnd(8)];
@@ -193,7 +194,7 @@ static void instruction(void)
     static const uint8_t strings[] = { 0xa4, 0xa6, 0xaa, 0xac, 0xae };
     static const uint8_t alone[] = { 0x98, 0x99, 0xf5, 0xf8, 0xf9, 0xfc, 0xc9 };
     unsigned group = rnd(8), reg = data_register();
-    switch (rnd(28)) {
+    switch (rnd(29)) {
     case 0:
     case 1:
     case 2: modrm(rnd(8) << 3 | rnd(4), -1, false, false, 0); break;
@@ -203,8 +204,10 @@ static void instruction(void)
     case 6: modrm(0xc0 + rnd(2), (int)group, false, false, 1); break;
     case 7: modrm(0xd0 + rnd(4), (int)group, false, false, 0); break;
     case 8:
-        if (!rnd(8)) /* MOV RDX, RCX: the quotient is one bit too long */
+        if (!rnd(8)) /* MOV RDX, RCX; DIV RCX: the quotient is one bit too long */
             b(0x48), b(0x89), b(0xca), b(0x48), b(0xf7), b(0xf1);
+        else if (!rnd(12)) /* CQO; AND RCX, 0; IDIV RCX */
+            b(0x48), b(0x99), b(0x48), b(0x83), b(0xe1), b(0), b(0x48), b(0xf7), b(0xf9);
         modrm(0xf6 + rnd(2), rnd(4) ? 2 + (int)rnd(4) : 6 + (int)rnd(2), false, false, 0);
         break;
     case 9: modrm(0xf6, 0, false, false, 1); break;
@@ -247,6 +250,7 @@ static void instruction(void)
     case 22:
     case 23:
     case 24: with_vectors || !rnd(16) ? vector() : forward(); break;
+    case 28: modrm(0x8b + rnd(2) * 2, -1, true, false, 0); break; /* MOV, LEA */
     default: forward();
     }
 }

@@ -74,16 +74,17 @@ static COLD void copy_as_it_is(struct emitter *e, const struct copied *s)
 static COLD void copy_lea(struct emitter *e, const struct copied *s)
 {
     unsigned to = copied_reg(s), at = to == RSP ? STACK : in_memory(to) ? SCRATCH : to;
+    bool narrow = s->i.operand16 && !(s->i.rex & REX_W);
     struct insn_memory m = s->at;
     m.base = (uint8_t)hold_register(e, m.base, POINTER);
     m.index = (uint8_t)hold_register(e, m.index, SCRATCH);
-    if (s->i.operand16 && in_memory(to)) { /* keeps the upper bits */
+    if (narrow && in_memory(to)) { /* keeps the upper bits */
         emit_lea(e, 8, POINTER, &m);
         emit(e, 0x66, 1);
         emit_memory(e, 0, STORE, POINTER, RSP, slot(to));
         return;
     }
-    if (s->i.operand16)
+    if (narrow)
         emit(e, 0x66, 1);
     emit_lea(e, s->i.rex & REX_W, at, &m);
     if (in_memory(to))
