@@ -141,6 +141,23 @@ probe "PUSHFQ changes code that ran", K64, 2
     pushfq
     mov rsp, rsi
     call rbx
+probe "CALL by a register of code that changes every third time", K64, 2
+    mov dword [second_page + 16], 0xc311b0 ; MOV AL, n; RET
+    mov rbx, PAIR + 16
+    mov ecx, 9
+    mov esi, 3
+    zero eax, edx
+.again:
+    call rbx
+    imul edx, edx, 3
+    add edx, eax
+    dec esi
+    jnz .same
+    mov esi, 3
+    inc byte [second_page + 17]
+.same:
+    dec ecx
+    jnz .again
 probe "code across the last page's end", K64, 2
     mov word [scratch + 4094], 0x11b8
     mov rbx, LAST_PAGE + 4094

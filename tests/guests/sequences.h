@@ -15,8 +15,11 @@ static void bytes(unsigned n)
 
 /* A register for data, mostly one that holds no pointer; never R15, which counts iterations. RSP,
  * R13 and R14 are not the processor's own in blocks. */
+static unsigned favoured; /* 0: none */
 static unsigned data_register(void)
 {
+    if (favoured)
+        return favoured;
     static const uint8_t plain[] = { 0, 1, 2, 9, 10, 11 }, other[] = { 4, 4, 13, 14, 14, 14 };
     return rnd(14) ? plain[rnd(6)] : rnd(3) ? other[rnd(6)] : rnd(15);
 }
@@ -250,7 +253,11 @@ static void instruction(void)
     case 22:
     case 23:
     case 24: with_vectors || !rnd(16) ? vector() : forward(); break;
-    case 28: modrm(0x8b + rnd(2) * 2, -1, true, false, 0); break; /* MOV, LEA */
+    case 28: /* MOV, LEA */
+        favoured = 13 + rnd(2);
+        modrm(0x8b + rnd(2) * 2, -1, true, false, 0);
+        favoured = 0;
+        break;
     default: forward();
     }
 }
