@@ -214,6 +214,13 @@ static inline void xsetbv(uint32_t reg, uint64_t value)
                  : "memory");
 }
 
+static inline uint32_t stmxcsr(void)
+{
+    uint32_t value;
+    asm volatile("stmxcsr %0" : "=m"(value));
+    return value;
+}
+
 static inline uint64_t xgetbv(uint32_t reg)
 {
     uint64_t low, high;

@@ -30,8 +30,8 @@ static uint8_t xsave_area[2][1024] __attribute__((aligned(64))); /* before, afte
 static bool has_avx2, with_vectors, only_lists;
 static uint32_t pkru;
 static uint64_t user = 0x8000000000, cr0;
-/* Seed 16: no jump by flags that BT leaves undefined. */
-static uint64_t seed = 16, ended[256], undefined;
+/* Seed 2: no jump by flags that BT leaves undefined. */
+static uint64_t seed = 2, ended[256], undefined;
 
 static void copy_code(void *to, const void *from, uint64_t n)
 {
@@ -93,8 +93,8 @@ static void make_registers(struct state *s)
         xsave_area[0][i] =
             (i >= 160 && i < 416) || (i >= 576 && i < 832) ? (uint8_t)(rnd(3) ? 0 : rnd(256)) : 0;
     *(uint16_t *)xsave_area[0] = 0x37f;
-    *(uint32_t *)(xsave_area[0] + 24) = 0x1f80;
-    xsave_area[0][512] = 7; /* XSTATE_BV */
+    *(uint32_t *)(xsave_area[0] + 24) = rnd(4) ? 0x1f80 : rnd(0x10000); /* MXCSR */
+    xsave_area[0][512] = 7;                                             /* XSTATE_BV */
 }
 
 /* --- Runs --- */

@@ -149,29 +149,31 @@ static void forward(void)
 static void vector(void)
 {
     /* Bits 16: an immediate; 12 on: 66, F3, F2; 8 on: the map. */
-    static const uint32_t codes[] = { 0x110,   0x111,   0x1128, 0x129,  0x1116, 0x113,  0x157,
-                                      0x1160,  0x116c,  0x116e, 0x116f, 0x216f, 0x216f, 0x11170,
-                                      0x11173, 0x11172, 0x1174, 0x1176, 0x117e, 0x217e, 0x117f,
-                                      0x217f,  0x11d4,  0x11d6, 0x11d7, 0x11da, 0x11e7, 0x11eb,
-                                      0x11ef,  0x11f8,  0x1200, 0x1229, 0x1237, 0x1258, 0x1278,
-                                      0x1130f, 0x11363, 0x177,  0x3110, 0x158 };
+    static const uint32_t codes[] = {
+        0x110,  0x111,  0x1128,  0x129,   0x1116,  0x113,   0x157,   0x1160, 0x116c, 0x116e, 0x116f,
+        0x216f, 0x216f, 0x11170, 0x11173, 0x11172, 0x1174,  0x1176,  0x117e, 0x217e, 0x117f, 0x217f,
+        0x11d4, 0x11d6, 0x11d7,  0x11da,  0x11e7,  0x11eb,  0x11ef,  0x11f8, 0x1200, 0x1229, 0x1237,
+        0x1258, 0x1278, 0x1130f, 0x11363, 0x177,   0x3110,  0x2111,  0x212a, 0x312a, 0x212d, 0x312c,
+        0x12e,  0x112f, 0x151,   0x3151,  0x158,   0x2159,  0x115c,  0x315e, 0x15a,  0x115a, 0x215a,
+        0x15b,  0x215b, 0x115f,  0x21e6,  0x31e6,  0x101c2, 0x131c2, 0x111c6
+    };
     static const uint8_t prefixes[] = { 0, 0x66, 0xf3, 0xf2 };
     uint32_t code = codes[rnd(sizeof codes / sizeof *codes)], prefix = code >> 12 & 3,
              map = code >> 8 & 3, op = code & 255;
     bool vex = rnd(2), three = map > 1 || rnd(2);
     unsigned base = pointers[rnd(vex && !three ? 4 : 8)], mod = rnd(3) ? 1 : 3;
-    unsigned high = mod == 1 && base >= 8,
+    unsigned high = mod == 1 && base >= 8, extended = rnd(6) ? 0 : 4,
              last = (rnd(6) ? 0x78 : (~rnd(4) & 15) << 3) | !rnd(3) << 2 | prefix;
     if (vex) {
         b(three ? 0xc4 : 0xc5);
         if (three)
-            b((high ? 0xc0 : 0xe0) | map);
+            b(((high ? 0xc0 : 0xe0) ^ extended << 5) | map);
         b(three ? last : 0x80 | last);
     } else {
         if (prefix)
             b(prefixes[prefix]);
-        if (high || !rnd(4))
-            b(0x40 | high | (rnd(4) ? 0 : 8));
+        if (high || extended || !rnd(4))
+            b(0x40 | extended | high | (rnd(4) ? 0 : 8));
         b(0x0f);
         if (map > 1)
             b(map == 2 ? 0x38 : 0x3a);
@@ -179,7 +181,7 @@ static void vector(void)
     b(op);
     if (op == 0x77)
         return;
-    b(mod << 6 | rnd(4) << 3 | (mod == 3 ? rnd(4) : base & 7));
+    b(mod << 6 | rnd(extended ? 8 : 4) << 3 | (mod == 3 ? rnd(4) : base & 7));
     if (mod == 1 && (base & 7) == 4)
         b(0x24);
     if (mod == 1)

@@ -19,7 +19,8 @@ enum { RUN_MOST = 2000, RUNS_MOST = 32 };
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define CR4_PKS (1u << 24)
 #define CR0_AM (1u << 18)
-#define XCR0_AVX 6u /* XMM and YMM registers */
+#define MXCSR_MASKS 0x1f80u /* of all exceptions */
+#define XCR0_AVX 6u         /* XMM and YMM registers */
 #define RFLAGS_VM (1u << 17)
 #define DR7_ANY 0xffu
 #define LOW_FLAGS 0xd5u /* SF ZF AF PF CF */
@@ -270,7 +271,8 @@ static enum vectors vectors_of(const struct vcpu *v)
                : four                                    ? VECTORS_SSE4
                                                          : VECTORS_SSE2;
     }
-    if (v->vmcb.cr0 & (CR0_EM | CR0_TS) || !(v->vmcb.cr4 & CR4_OSFXSR))
+    if (v->vmcb.cr0 & (CR0_EM | CR0_TS) || !(v->vmcb.cr4 & CR4_OSFXSR) ||
+        (stmxcsr() & MXCSR_MASKS) != MXCSR_MASKS)
         return NO_VECTORS;
     bool avx =
         most == VECTORS_AVX2 && v->vmcb.cr4 & CR4_OSXSAVE && (xgetbv(0) & XCR0_AVX) == XCR0_AVX;

@@ -196,8 +196,8 @@ extern const uint8_t blocks_leave_flags[];
 void block_link(struct block *b, bool jumps, const struct block *next);
 /* ... after a jump there by a register or memory. */
 void block_add_target(const struct block *b);
-/* By the lowest byte of RIP: where such a jump leads, and the code; or a RIP with another. */
-enum { TARGETS = 256 };
+/* By the lowest bits of RIP: where such a jump leads, and the code; or a RIP with others. */
+enum { TARGETS = 2048 };
 extern struct targets {
     uint64_t rip[TARGETS];
     const uint8_t *code[TARGETS];

@@ -46,7 +46,7 @@ static struct block *linked[LINKED_MOST];
 static unsigned linked_count;
 
 struct targets block_targets;
-static uint8_t targets[TARGETS]; /* that are set */
+static uint16_t targets[TARGETS]; /* that are set */
 static unsigned target_count;
 
 void block_unlink(struct block *b)
@@ -77,8 +77,8 @@ void block_link(struct block *b, bool jumps, const struct block *next)
 
 void block_add_target(const struct block *b)
 {
-    uint8_t at = (uint8_t)b->rip;
-    if ((uint8_t)block_targets.rip[at] != at)
+    uint16_t at = b->rip % TARGETS;
+    if (block_targets.rip[at] % TARGETS != at)
         targets[target_count++] = at;
     block_targets.rip[at] = b->rip;
     block_targets.code[at] = b->enter + HOT_FLAGS;

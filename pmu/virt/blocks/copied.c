@@ -25,17 +25,25 @@ static const char two_bytes[] =
 /* clang-format on */
 _Static_assert(sizeof one_byte == 257 && sizeof two_bytes == 257, "one letter each");
 
-/* SSE and AVX: moves and integer instructions, which raise no floating-point exception.
+/* SSE and AVX; floating point too, as all its exceptions are masked (blocks.c).
  * x memory is aligned; VEX has a third operand   X the same, with an immediate   a moves, aligned
  * u moves, not aligned   h half a register, memory alone, not of VEX   q 8 bytes   d MOVD, MOVQ
- * k PMOVMSKB   s shift by immediate   i PSHUFD   p PCMPISTRI   b broadcast of VEX   z VZEROUPPER */
-enum { NONE = 1, P66 = 2, PF3 = 4 };
+ * k PMOVMSKB   s shift by immediate   i PSHUFD   p PCMPISTRI   b broadcast of VEX   z VZEROUPPER
+ * By the prefix packed or of 4 or 8 bytes: f arithmetic   F the same, with an immediate   m MOVSS, MOVSD
+ * o one operand, packed   e the same, from half a register   c (U)COMIS   I from an integer register
+ * t to one   w FNSTCW */
+enum { NONE = 1, P66 = 2, PF3 = 4, PF2 = 8, SCALAR = PF3 | PF2, EVERY = 15 };
 static const struct {
     uint8_t map, prefixes, first, last;
     char kind;
     /* clang-format off */
 } vectors[] = {
-    { MAP_0F, NONE | P66, 0x10, 0x11, 'u' }, { MAP_0F, NONE | P66, 0x12, 0x13, 'h' }, { MAP_0F, NONE | P66, 0x14, 0x15, 'x' },
+    { MAP_ONE, NONE, 0xd9, 0xd9, 'w' }, { MAP_0F, SCALAR, 0x10, 0x11, 'm' }, { MAP_0F, SCALAR, 0x2a, 0x2a, 'I' }, { MAP_0F, SCALAR, 0x2c, 0x2d, 't' },
+    { MAP_0F, NONE | P66, 0x2e, 0x2f, 'c' }, { MAP_0F, NONE | P66, 0x51, 0x51, 'o' }, { MAP_0F, SCALAR, 0x51, 0x51, 'f' },
+    { MAP_0F, EVERY, 0x58, 0x59, 'f' }, { MAP_0F, NONE, 0x5a, 0x5a, 'e' }, { MAP_0F, P66, 0x5a, 0x5a, 'o' },
+    { MAP_0F, SCALAR, 0x5a, 0x5a, 'f' }, { MAP_0F, NONE | P66 | PF3, 0x5b, 0x5b, 'o' }, { MAP_0F, EVERY, 0x5c, 0x5f, 'f' },
+    { MAP_0F, EVERY, 0xc2, 0xc2, 'F' }, { MAP_0F, NONE | P66, 0xc6, 0xc6, 'X' }, { MAP_0F, PF3, 0xe6, 0xe6, 'e' },
+    { MAP_0F, P66 | PF2, 0xe6, 0xe6, 'o' }, { MAP_0F, NONE | P66, 0x10, 0x11, 'u' }, { MAP_0F, NONE | P66, 0x12, 0x13, 'h' }, { MAP_0F, NONE | P66, 0x14, 0x15, 'x' },
     { MAP_0F, NONE | P66, 0x16, 0x17, 'h' }, { MAP_0F, NONE | P66, 0x28, 0x29, 'a' }, { MAP_0F, NONE | P66, 0x54, 0x57, 'x' },
     { MAP_0F, P66, 0x60, 0x6d, 'x' }, { MAP_0F, P66, 0x6e, 0x6e, 'd' }, { MAP_0F, P66, 0x6f, 0x6f, 'a' },
     { MAP_0F, PF3, 0x6f, 0x6f, 'u' }, { MAP_0F, P66, 0x70, 0x70, 'i' }, { MAP_0F, P66, 0x71, 0x73, 's' },
@@ -56,11 +64,26 @@ static COLD unsigned vex_byte(const struct insn *i) { return i->byte[i->modrm_at
 
 static COLD bool is_long_vector(const struct copied *s) { return s->i.vex && vex_byte(&s->i) & 4; }
 
+/* None, 66, F3, F2; above: more than one. */
+static COLD unsigned vector_prefix(const struct insn *i)
+{
+    return i->vex
+               ? vex_byte(i) & 3
+               : i->operand16 + 2u * i->repeat + 3u * i->repeat_not + (i->operand16 && i->repeat);
+}
+
+/* One number alone. */
+static COLD bool is_scalar(const struct copied *s)
+{
+    return copied_form_is(s->vector, "mItc") ||
+           (copied_form_is(s->vector, "fF") && vector_prefix(&s->i) > 1);
+}
+
 /* 0: it is none of these. */
 static COLD char vector_kind(const struct insn *i)
 {
-    unsigned pp = i->vex ? vex_byte(i) & 3 : i->operand16 + 2u * i->repeat;
-    if (pp == 3 || i->repeat_not || i->lock || i->address32)
+    unsigned pp = vector_prefix(i);
+    if (pp > 3 || i->lock || i->address32)
         return 0;
     if (i->vex && (i->prefixes != !!i->segment ||
                    (i->byte[i->prefixes] == 0xc4 && (i->byte[i->prefixes + 1] & 0x1c))))
@@ -80,29 +103,42 @@ static COLD bool vector_is_refused(const struct copied *s)
     char kind = s->vector;
     if (i->vex ? kind == 'h' : copied_form_is(kind, "bz"))
         return true;
-    if (i->vex && !copied_form_is(kind, "xXs") && (vex_byte(i) & 0x78) != 0x78)
+    bool three = copied_form_is(kind, "xXsfFI") || (kind == 'm' && !s->memory);
+    if (i->vex && !three && (vex_byte(i) & 0x78) != 0x78)
         return true;
-    if (copied_form_is(kind, "qdp") && is_long_vector(s))
+    if (is_long_vector(s) && (copied_form_is(kind, "qdpe") || is_scalar(s)))
         return true;
-    if (i->vex && i->rex & REX_W && kind != 'd') /* of C4 */
+    if (i->vex && i->rex & REX_W && !copied_form_is(kind, "dIt")) /* of C4 */
         return true;
     if (kind == 's')
         return s->memory || !(shifts[i->op - 0x71] >> insn_reg(i) & 1);
     if (kind == 'k')
         return s->memory || copied_reg(s) == RSP;
-    if (kind == 'd')
+    if (kind == 'w')
+        return !s->memory || insn_reg(i) != 7;
+    if (kind == 't')
+        return copied_reg(s) == RSP || (i->vex && s->memory);
+    if (copied_form_is(kind, "dI"))
         return !s->memory && copied_rm(s) == RSP;
     return kind == 'h' && !s->memory;
 }
 
 static COLD unsigned copied_vector_size(const struct copied *s)
 {
-    return copied_form_is(s->vector, "hqdb") ? 8 : is_long_vector(s) ? 32 : 16;
+    unsigned prefix = vector_prefix(&s->i);
+    if (s->vector == 'w')
+        return 2;
+    if (s->vector == 'I')
+        return s->i.rex & REX_W ? 8 : 4;
+    if (is_scalar(s))
+        return prefix % 2 ? 8 : 4;
+    return copied_form_is(s->vector, "hqdbe") ? 8 : is_long_vector(s) ? 32 : 16;
 }
 
 unsigned copied_vector_alignment(const struct copied *s)
 {
-    bool aligned = s->vector == 'a' || (!s->i.vex && copied_form_is(s->vector, "xXi"));
+    bool aligned =
+        s->vector == 'a' || (!s->i.vex && copied_form_is(s->vector, "xXifFo") && !is_scalar(s));
     return aligned ? copied_vector_size(s) - 1 : 0;
 }
 
@@ -149,7 +185,7 @@ unsigned copied_immediate_size(const struct copied *s)
     case 'K':
     case 'C': return 4;
     case 'S': return 2;
-    case 'v': return copied_form_is(s->vector, "Xsip");
+    case 'v': return copied_form_is(s->vector, "XFsip");
     case 't': return insn_reg(&s->i) ? 0 : s->i.op == 0xf6 ? 1 : whole;
     }
     return 0;
@@ -289,10 +325,10 @@ uint32_t copied_registers(const struct copied *s)
     uint32_t mask = 0;
     unsigned op = s->i.op;
     if (s->form == 'v')
-        return s->vector == 'k'                 ? BIT(copied_reg(s))
-               : s->vector == 'p'               ? BIT(RCX)
-               : s->vector == 'd' && !s->memory ? BIT(copied_rm(s))
-                                                : 0;
+        return copied_form_is(s->vector, "kt")                 ? BIT(copied_reg(s))
+               : s->vector == 'p'                              ? BIT(RCX)
+               : copied_form_is(s->vector, "dI") && !s->memory ? BIT(copied_rm(s))
+                                                               : 0;
     if (s->has_modrm && !s->memory)
         mask |= BIT(copied_rm(s));
     if (s->has_modrm && !copied_is_group(s))
@@ -315,7 +351,7 @@ uint32_t copied_registers(const struct copied *s)
 static COLD bool ignores_flags(const struct copied *s)
 {
     if (s->form == 'v')
-        return s->vector != 'p';
+        return !copied_form_is(s->vector, "pc");
     if (is_two(s))
         return s->form == 'r' || (s->i.op & 0xf7) == 0xb6 || (s->i.op & 0xf7) == 0xb7;
     return (s->i.op >= 0x86 && s->i.op <= 0x9f) || (s->i.op >= 0xb0 && s->i.op <= 0xbf) ||
@@ -334,12 +370,12 @@ enum flags_use copied_flags(const struct copied *s)
     unsigned op = s->i.op, reg = insn_reg(&s->i);
     if (ignores_flags(s))
         return FLAGS_NONE;
+    if (s->form == 'v')
+        return FLAGS_WRITTEN;
     if (is_two(s))
         return (op & 0xf0) == 0x40 || (op & 0xf0) == 0x90 ? FLAGS_READ
                : op == 0xaf                               ? FLAGS_WRITTEN
                                                           : FLAGS_MIXED;
-    if (s->form == 'v')
-        return FLAGS_WRITTEN;
     if (op < 0x40)
         return arithmetic(op >> 3);
     if (op >= 0x80 && op <= 0x83)

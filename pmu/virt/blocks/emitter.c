@@ -68,8 +68,8 @@ static COLD void emit_prefixes(struct emitter *e, const struct insn *i, uint8_t 
         emit(e, 0xf0, 1);
     if (i->operand16)
         emit(e, 0x66, 1);
-    if (i->repeat)
-        emit(e, 0xf3, 1);
+    if (i->repeat || i->repeat_not)
+        emit(e, i->repeat ? 0xf3 : 0xf2, 1);
     if (rex)
         emit(e, rex, 1);
     if (i->map != MAP_ONE)

@@ -146,6 +146,13 @@ static COLD void emit_entry(struct emitter *e, unsigned op, const void *at)
     emit(e, (uint32_t)low(at), 4);
 }
 
+/* R14: of its bits those that are the number of an entry. */
+static COLD void keep_target(struct emitter *e)
+{
+    emit(e, 0xe68141, 3); /* and r14d, ... */
+    emit(e, TARGETS - 1, 4);
+}
+
 /* Leaves R14 as the number of its entry in block_targets, or leaves the code if there is none. A
  * call keeps in memory where it pushes, or the target. */
 static COLD void check_target(struct emitter *e, const struct part *p, unsigned part)
@@ -156,7 +163,8 @@ static COLD void check_target(struct emitter *e, const struct part *p, unsigned 
         emit_memory(e, 8, LOAD, SCRATCH, POINTER, 0);
     else
         emit_registers(e, 8, STORE, hold_register(e, p->operand, SCRATCH), SCRATCH);
-    emit(e, 0xf5b60f45, 4);                     /* movzx r14d, r13b */
+    emit_registers(e, 0, STORE, SCRATCH, POINTER);
+    keep_target(e);
     emit_entry(e, 0x2c3b4e, block_targets.rip); /* cmp r13, ... */
     leave_if(e, JUMP_NE, part);
     if (p->special == CALL_LOADED)
@@ -259,8 +267,8 @@ static COLD void go_to(struct emitter *e, const struct block *b, bool jumps, con
     }
     if (block_computes_target(b)) {
         if (b->part[b->parts - 1].special == CALL_LOADED) {
-            emit(e, 0x24b4b60f44, 5); /* movzx r14d, byte [pointer] */
-            emit(e, (uint32_t)STATE(pointer), 4);
+            emit_memory(e, 0, LOAD, POINTER, RSP, STATE(pointer));
+            keep_target(e);
         }
         emit_entry(e, 0x24ff42, block_targets.code); /* jmp */
         return;

@@ -101,8 +101,8 @@ static COLD struct operands operands_of(const struct copied *s)
 {
     bool vector = s->form == 'v';
     struct operands o = { .reg = NO_REGISTER, .rm = NO_REGISTER };
-    o.of_reg = s->has_modrm && (vector ? s->vector == 'k' : !copied_is_group(s));
-    o.of_rm = s->has_modrm && !s->memory && (!vector || s->vector == 'd');
+    o.of_reg = s->has_modrm && (vector ? copied_form_is(s->vector, "kt") : !copied_is_group(s));
+    o.of_rm = s->has_modrm && !s->memory && (!vector || copied_form_is(s->vector, "dI"));
     o.of_op = copied_form_is(s->form, "riI");
     if (o.of_reg || o.of_op)
         o.reg = o.of_reg ? copied_reg(s) : copied_op_register(s);

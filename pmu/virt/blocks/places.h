@@ -7,7 +7,7 @@
 #include "pmu/virt/guest.h"
 #include "pmu/virt/vcpu.h"
 
-enum { PLACES = 256 };
+enum { PLACES = 1024 };
 
 /* The host's addresses of pages that the guest accessed in this call of blocks_run(), by the low
  * bits of the page's number; an entry without one has a page that belongs into another. Pages that
