@@ -184,7 +184,10 @@ against('an operation less', 1, qr/^# GROWN gone: not measured$/m,
         sub { $_[1]{gone} = [1, 0, 0, 0] });
 against('one that is new', 1, qr/^# GROWN $sample: not in /m, sub { delete $_[1]{$sample} });
 against('by another compiler', 0, qr/^# \S+ is of another compiler, cc 1: /m,
-        sub { $_[0]{compiler} = 'cc 1'; $_[1]{'a counter freed'}[0] -= 40 });
+        sub {
+            @{ $_[0] }{qw(compiler others)} = ('cc 1', {});
+            $_[1]{'a counter freed'}[0] -= 40;
+        });
 against('by another compiler that the baseline has', 1,
         qr/^# GROWN $sample: 2 instructions before/m, sub {
             $_[0]{others}{ json("$build/bench.json")->{compiler} } //= {};

@@ -355,6 +355,6 @@ void hot_end(struct emitter *e, struct block *b, uint8_t *emitted, struct block_
     emit_leave(e, b, HOT_ENDED | false, e->saved);
     memcpy(space->code, start, (uint64_t)(end - start));
     for (struct part *p = b->part; p < b->part + b->parts; p++)
-        p->code += moves;
+        p->code = p->code ? p->code + moves : NULL;
     space->code += end - start;
 }
