@@ -363,7 +363,7 @@ mutants: all payloads
 	$(PROVE) -v tests/tools/mutants.t
 
 machines: all
-	$(PROVE) -v tests/machines/machines.t
+	$(PROVE) -v tests/machines/matrix.t :: ^named
 
 check:
 	$(PROVE) -v tests/tools/check.t
