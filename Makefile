@@ -151,7 +151,7 @@ PAYLOADS := $(patsubst %,$(BUILD)/%.elf,payload transparent blocks cpus)
 payloads: $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 $(BUILD)/transparent.elf: $(wildcard tests/guests/probes_*.asm)
 $(BUILD)/blocks.elf: tests/guests/sequences.h
-$(PAYLOADS): $(addprefix tests/guests/,guest.inc guest.h checks.h payload.ld) \
+$(PAYLOADS): $(addprefix tests/guests/,guest.inc guest.h payload.ld) \
           kernel/base/registers.inc
 $(PAYLOADS): $(BUILD)/%.elf: tests/guests/%.asm tests/guests/%.c | $(BUILD)/tests/guests/
 	$(call SAY,AS)nasm -f elf64 $(WERROR) -o $(BUILD)/tests/guests/$*.asm.o tests/guests/$*.asm
