@@ -249,6 +249,7 @@ END
     is_deeply($trace->{events}, { CONTEXTSWAP => 3, IPI => 2, STACKWALK => 3 }, 'its events');
     is_deeply($trace->{cpus}, [{ cpu => 3, spans => [[5, 0, 0.02], [6, 0.02, 0.04]],
                                  marks => [0.01, 0.05] }], 'what ran when');
+    is_deeply($trace->{threads}, { map { $_ => { switches => 1 } } 0, 5, 6 }, 'its threads');
     has($page, qr{<rect x="60\.0" [^>]*class="c[01]"><title>thread 5: 0\.000000 s to 0\.020000 s<},
         'a picture of it');
     has($page, qr{>CPU 3</text>}, 'for each CPU');
