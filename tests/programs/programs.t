@@ -214,30 +214,14 @@ SKIP: {
 
 # Programs of other tool chains, by what they import: UCRT64's, the API sets of ucrtbase.dll; Visual
 # Studio's, these, vcruntime140.dll and msvcp140.dll. They get Wine's.
-my $gcc_windows = $Environment::WIN_CC;
-# What a library exports, for the linker.
-sub import_library
-{
-    my ($library) = @_;
-    my $export = qr/^\t\[ *\d+\](?: \+base\[ *\d+\] +[0-9a-f]+)? (\S+)$/m;
-    open my $def, '>', "$build/$library.def" or die;
-    print $def "LIBRARY \U$library\E.dll\nEXPORTS\n";
-    print $def map { "\"$_\"\n" } `objdump -p $ENV{WINE}/$library.dll` =~ /$export/g;
-    close $def;
-    system "x86_64-w64-mingw32-dlltool -d $build/$library.def -l $build/$library.a";
-    return "$build/$library.a";
-}
-
 sub make_msvc
 {
-    my ($source, @libraries) = @_;
-    my $own = "$build/" . $source =~ s/\./_/r;
-    my $cpp = '-std=c++17 -fcxx-exceptions -fno-sized-deallocation';
-    return system("clang --target=x86_64-pc-windows-msvc $cpp -fexceptions -O2 -Wall -Wextra "
-                  . "-fno-builtin -c -o $own.o tests/programs/$source && "
-                  . "$gcc_windows -nostdlib -Wl,-e,mainCRTStartup -o $own.exe $own.o "
-                  . join(' ', map { import_library($_) } @libraries)
-                  . ' -lucrt -lkernel32') ? '' : "$own.exe";
+    my $own = "$build/msvcp";
+    my $cpp = '-std=c++17 -fcxx-exceptions -fno-sized-deallocation -fexceptions -fno-builtin';
+    return system("clang --target=x86_64-pc-windows-msvc $cpp -O2 -Wall -Wextra -c -o $own.o "
+                  . "tests/programs/msvcp.cpp && $Environment::WIN_CC -nostdlib "
+                  . "-Wl,-e,mainCRTStartup -o $own.exe $own.o $ENV{WINE}/msvcp140.dll "
+                  . "$ENV{WINE}/vcruntime140.dll -lucrt -lkernel32") ? '' : "$own.exe";
 }
 
 # C++ with threads and exceptions, linked with Debian's static libraries, which know no other name
@@ -268,7 +252,7 @@ if (with_wine('ucrt.library.exe')) {
     check_made($exe, 'PMU=none SMP=2', 0, qr/^97 checks, 0 wrong\nend second\nend first\n# PASS/m);
 }
 if (with_wine('msvcp.exe')) {
-    my $exe = make_msvc('msvcp.cpp', 'msvcp140', 'vcruntime140');
+    my $exe = make_msvc();
     check_made($exe, 'PMU=none SMP=2', 0, qr/^# libraries of Wine \S+: msvcp140\.dll /m,
                qr/^a stream: 42 2\.5 global 5\nhandled 0, destroyed 10\nhandled 7, destroyed 21\n/m,
                qr/^handled exception: own\n2, destroyed 1033\nhandled out of range: thrown by /m,
