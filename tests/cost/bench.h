@@ -45,10 +45,12 @@ struct bench_header {
 };
 #define BENCH_MAGIC "NTBENCH1"
 
-/* An event: a name of ours, the vendor's, `all`; if raw, what 0xCODE:0xUMASK:FLAGS says. */
+/* An event: the vendor's, by its name; ours, by its number; of `all`, left out where it cannot be
+ * counted; what 0xCODE:0xUMASK:FLAGS says. */
+enum { BENCH_VENDORS, BENCH_OURS, BENCH_IF_THERE, BENCH_RAW };
 struct bench_wanted {
     char name[64];
-    uint32_t raw, code, umask, flags; /* PMU_EDGE, PMU_INVERT, PMU_THRESHOLD */
+    uint32_t kind, code, umask, flags; /* PMU_EDGE, PMU_INVERT, PMU_THRESHOLD */
 };
 
 /* The code of ring 0 writes these MSRs just before and after the copies; the last msr is 0. */
