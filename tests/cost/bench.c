@@ -155,8 +155,8 @@ static bool measure_module(struct bench *b)
     static struct bench_event events[BENCH_EVENTS_MAX];
     char text[160];
     unsigned n;
-    const char *wrong = bench_read_events(b->events, b->h.ring ? PMU_USER : PMU_KERNEL, events, &n,
-                                          text, sizeof text);
+    const char *wrong =
+        bench_read_events(b, b->h.ring ? PMU_USER : PMU_KERNEL, events, &n, text, sizeof text);
     if (wrong)
         print("# not measured: %s\n", wrong);
     return !wrong && try_out(b) && measure_events(b, events, n);

@@ -39,10 +39,19 @@ struct bench_header {
     uint32_t iterations;    /* of the loop around the copies; 0: there is none */
     uint32_t runs, warmup;  /* runs that are reported, and before them runs that are not */
     uint32_t parts;         /* of a copy, for each of which figures are given */
-    uint32_t title, events; /* NUL-terminated */
+    uint32_t title, events; /* NUL-terminated; event_count struct bench_wanted */
+    uint32_t event_count;
     struct bench_half half[2];
 };
 #define BENCH_MAGIC "NTBENCH1"
+
+/* An event: the vendor's, by its name; ours, by its number; of `all`, left out where it cannot be
+ * counted; what 0xCODE:0xUMASK:FLAGS says. */
+enum { BENCH_VENDORS, BENCH_OURS, BENCH_IF_THERE, BENCH_RAW };
+struct bench_wanted {
+    char name[64];
+    uint32_t kind, code, umask, flags; /* PMU_EDGE, PMU_INVERT, PMU_THRESHOLD */
+};
 
 /* The code of ring 0 writes these MSRs just before and after the copies; the last msr is 0. */
 struct bench_gate {
@@ -57,7 +66,8 @@ struct bench_data {
 /* A module that can run. */
 struct bench {
     struct bench_header h;
-    const char *title, *events;
+    const char *title;
+    const struct bench_wanted *events;
     const uint8_t *file;
     uint64_t *pml4;
     struct bench_data *data;
@@ -80,9 +90,9 @@ struct bench_event {
     uint64_t counters; /* that can count it */
 };
 #define BENCH_EVENTS_MAX 64u
-/* Reads the list for this CPU: names of ours, the vendor's, or 0xCODE[:0xUMASK[:FLAGS]]; `all`.
- * NULL, or what cannot be counted, in `text`. `flags`: PMU_USER or PMU_KERNEL. */
-const char *bench_read_events(const char *list, uint32_t flags, struct bench_event *events,
+/* Reads the module's list for this CPU. NULL, or what cannot be counted, in `text`. `flags`:
+ * PMU_USER or PMU_KERNEL. */
+const char *bench_read_events(const struct bench *b, uint32_t flags, struct bench_event *events,
                               unsigned *count, char *text, size_t size);
 /* Puts events on counters until one finds none; returns how many. */
 unsigned bench_assign(const struct bench_event *events, unsigned count, unsigned *counters);

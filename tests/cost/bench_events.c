@@ -3,39 +3,6 @@
 #include "tests/cost/bench.h"
 #include "tests/harness/kernel.h"
 
-static const char *const names[PMU_EVENT_COUNT] = {
-    [PMU_CYCLES] = "cycles",
-    [PMU_INSTRUCTIONS] = "instructions",
-    [PMU_BUS_CYCLES] = "bus_cycles",
-    [PMU_LLC_REFERENCES] = "llc_references",
-    [PMU_LLC_MISSES] = "llc_misses",
-    [PMU_BRANCHES] = "branches",
-    [PMU_BRANCH_MISSES] = "branch_misses",
-    [PMU_SLOTS] = "slots",
-    [PMU_REF_CYCLES] = "ref_cycles",
-    [PMU_LOADS] = "loads",
-    [PMU_STORES] = "stores",
-    [PMU_PIPELINE_DRY] = "pipeline_dry",
-    [PMU_PIPELINE_FROZEN] = "pipeline_frozen",
-    [PMU_NONISSUES] = "nonissues",
-    [PMU_ISSUE_2] = "issue_2",
-    [PMU_ISSUE_3] = "issue_3",
-    [PMU_ISSUE_4] = "issue_4",
-    [PMU_L1D_ACCESSES] = "l1d_accesses",
-    [PMU_L1D_MISSES] = "l1d_misses",
-    [PMU_L1I_READS] = "l1i_reads",
-    [PMU_L1I_MISSES] = "l1i_misses",
-    [PMU_FP_INSTRUCTIONS] = "fp_instructions",
-    [PMU_INTEGER_INSTRUCTIONS] = "integer_instructions",
-    [PMU_SPECIAL] = "special",
-    [PMU_BARRIER_CYCLES] = "barrier_cycles",
-    [PMU_LOCKED] = "locked",
-    [PMU_MISALIGNED] = "misaligned",
-    [PMU_CONDITIONAL_BRANCHES] = "conditional_branches",
-    [PMU_INTERRUPTS] = "interrupts",
-    [PMU_BRANCH_RECORDS] = "branch records",
-};
-
 static char lower_case(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
 
 /* Some write a dot, some a colon before the unit mask's name. */
@@ -48,14 +15,11 @@ static bool same_name(const char *a, const char *b)
     return !*a && !*b;
 }
 
-/* By our name, or by the vendor's, first one that counts plainly; PMU_EVENT_COUNT: by none. */
+/* By the vendor's name, first one that counts plainly; PMU_EVENT_COUNT: by none. */
 static enum pmu_event find_event(const char *name)
 {
     const struct pmu_event_row *row;
     enum pmu_event found = PMU_EVENT_COUNT;
-    for (unsigned e = 0; e < PMU_EVENT_COUNT; e++)
-        if (same_name(name, names[e]))
-            return e;
     for (unsigned e = 0; e < PMU_EVENT_COUNT; e++)
         if ((row = pmu_row(pmu_here()->table, e)) && row->name && same_name(name, row->name) &&
             (found == PMU_EVENT_COUNT || !row->flags))
@@ -63,119 +27,32 @@ static enum pmu_event find_event(const char *name)
     return found;
 }
 
-static bool read_number(const char **text, unsigned base, uint32_t *value)
-{
-    const char *p = *text;
-    for (*value = 0; *p && *value < 0x10000; p++) {
-        unsigned digit = *p >= '0' && *p <= '9' ? (unsigned)(*p - '0')
-                         : lower_case(*p) >= 'a' && lower_case(*p) <= 'f'
-                             ? (unsigned)(lower_case(*p) - 'a') + 10
-                             : base;
-        if (digit >= base)
-            break;
-        *value = *value * base + digit;
-    }
-    bool any = p > *text;
-    *text = p;
-    return any;
-}
-
-static bool read_hex(const char **text, uint32_t *value, uint32_t most)
-{
-    if ((*text)[0] != '0' || lower_case((*text)[1]) != 'x')
-        return false;
-    *text += 2;
-    return read_number(text, 16, value) && *value <= most;
-}
-
-/* e: edges; i: inverted; cN: cycles with at least N. */
-static bool read_flags_of(const char *text, uint32_t *flags)
-{
-    for (uint32_t n; *text;) {
-        char c = *text++;
-        if (c == 'e')
-            *flags |= PMU_EDGE;
-        else if (c == 'i')
-            *flags |= PMU_INVERT;
-        else if (c == 'c' && read_number(&text, 10, &n) && n <= 255)
-            *flags |= PMU_THRESHOLD(n);
-        else
-            return false;
-    }
-    return true;
-}
-
-/* 0xCODE[:0xUMASK[:FLAGS]] */
-static bool read_raw_event(const char *text, uint32_t flags, struct bench_event *event)
-{
-    uint32_t code, umask = 0;
-    if (!read_hex(&text, &code, 0xfff) || (*text && *text++ != ':'))
-        return false;
-    if (*text && (!read_hex(&text, &umask, 0xff) || (*text && *text++ != ':') ||
-                  !read_flags_of(text, &flags)))
-        return false;
-    event->select = pmu_raw_select(code, (uint8_t)umask, flags);
-    event->counters =
-        pmu_raw_counters(pmu_here(), code, flags & ~(PMU_USER | PMU_KERNEL)) & pmu_here()->counters;
-    return true;
-}
-
-static void set_event(struct bench_event *e, enum pmu_event event, uint32_t flags)
-{
-    e->counters = pmu_counters_for(pmu_here(), event);
-    e->select = e->counters ? pmu_select(pmu_here(), event, flags) : 0;
-}
-
 /* NULL, or why not. */
-static const char *read_event(const char *name, uint32_t flags, struct bench_event *e)
+static const char *read_event(const struct bench_wanted *w, uint32_t flags, struct bench_event *e)
 {
-    enum pmu_event event = find_event(name);
-    print_to(e->name, sizeof e->name, "%s", name);
-    if (event < PMU_EVENT_COUNT)
-        set_event(e, event, flags);
-    else if (!read_raw_event(name, flags, e))
+    enum pmu_event event = w->kind == BENCH_VENDORS ? find_event(w->name) : w->code;
+    memcpy(e->name, w->name, sizeof e->name);
+    if (w->kind == BENCH_RAW) {
+        e->select = pmu_raw_select(w->code, (uint8_t)w->umask, flags | w->flags);
+        e->counters = pmu_raw_counters(pmu_here(), w->code, w->flags) & pmu_here()->counters;
+    } else if (event < PMU_EVENT_COUNT) {
+        e->counters = pmu_counters_for(pmu_here(), event);
+        e->select = e->counters ? pmu_select(pmu_here(), event, flags) : 0;
+    } else {
         return "is no event's name of this processor and no 0xCODE:0xUMASK:FLAGS";
+    }
     return e->counters ? NULL : "cannot be counted by this processor";
 }
 
-static void read_all(uint32_t flags, struct bench_event *events, unsigned *count)
-{
-    for (unsigned i = 0; i < PMU_EVENT_COUNT && *count < BENCH_EVENTS_MAX; i++) {
-        struct bench_event *e = &events[*count];
-        set_event(e, i, flags);
-        if (!e->counters)
-            continue;
-        print_to(e->name, sizeof e->name, "%s", names[i]);
-        ++*count;
-    }
-}
-
-static bool separates(char c) { return c == ',' || c == ' '; }
-
-/* The next name of the list; false: there is none. */
-static bool next_name(const char **list, char *name, size_t size)
-{
-    size_t n = 0;
-    while (separates(**list))
-        ++*list;
-    for (; **list && !separates(**list); ++*list)
-        if (n < size - 1)
-            name[n++] = **list;
-    name[n] = 0;
-    return n;
-}
-
-const char *bench_read_events(const char *list, uint32_t flags, struct bench_event *events,
+const char *bench_read_events(const struct bench *b, uint32_t flags, struct bench_event *events,
                               unsigned *count, char *text, size_t size)
 {
-    char name[sizeof events->name];
     *count = 0;
-    while (next_name(&list, name, sizeof name)) {
-        const char *wrong = *count < BENCH_EVENTS_MAX ? NULL : "is one event too many";
-        if (same_name(name, "all"))
-            read_all(flags, events, count);
-        else if (wrong || (wrong = read_event(name, flags, &events[(*count)++]))) {
-            print_to(text, size, "%s %s", name, wrong);
+    for (const struct bench_wanted *w = b->events; w < b->events + b->h.event_count; w++) {
+        const char *wrong = read_event(w, flags, &events[*count]);
+        *count += !wrong;
+        if (wrong && w->kind != BENCH_IF_THERE) {
+            print_to(text, size, "%s %s", w->name, wrong);
             return text;
         }
     }

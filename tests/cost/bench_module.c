@@ -16,7 +16,7 @@ static const char *read_module(struct bench *b, const struct image *image)
     memcpy(&b->h, image->file, sizeof b->h);
     b->file = image->file;
     b->title = (const char *)b->file + b->h.title;
-    b->events = (const char *)b->file + b->h.events;
+    b->events = (const void *)(b->file + b->h.events);
     return b->h.size <= image->file_size ? NULL : "is cut off";
 }
 

@@ -211,9 +211,7 @@ static void say_list(unsigned number, struct state s)
     listing = false;
     if (s.vector == TIMER)
         return;
-    say_hex("list ", number);
-    say_hex(" ", hash_list());
-    say("\n");
+    say_all("list % %\n", number, hash_list());
 }
 
 static bool try_block(unsigned number)
@@ -258,11 +256,8 @@ static bool try_block(unsigned number)
     say_state("alone  ", &plain);
     say_state("counted", &counted);
     say_state("stepped", &again);
-    for (unsigned i = 0; i < COUNTS; i++) {
-        say_hex(i ? ", " : "counts ", first[i]);
-        say_hex(" stepped ", second[i]);
-    }
-    say("\n");
+    for (unsigned i = 0; i < COUNTS; i++)
+        say_all("count % stepped %\n", first[i], second[i]);
     return false;
 }
 
@@ -307,13 +302,9 @@ void payload_main(uint32_t magic, uint32_t info)
     for (unsigned i = 0; magic && i < sequences && failed < 5; i++)
         failed += !try_block(i);
     for (unsigned v = 0; v < 256; v++)
-        if (ended[v]) {
-            say_hex("ended by vector ", v);
-            say_hex(": ", ended[v]);
-            say("\n");
-        }
-    say_hex("flags as when stepped: ", undefined);
-    say_hex(failed ? "\ndiffer: " : "\nthe same: ", failed ? failed : sequences);
-    say("\n");
+        if (ended[v])
+            say_all("ended by vector %: %\n", v, ended[v]);
+    say_all("flags as when stepped: %\n", undefined);
+    say_all(failed ? "differ: %\n" : "the same: %\n", failed ? failed : sequences);
     end(failed ? 1 : 0x10);
 }

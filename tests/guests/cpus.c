@@ -85,24 +85,13 @@ static uint32_t signature(void)
 
 static void say_began(const char *how, uint32_t n)
 {
+    bool has = has_begun(n);
     say(how);
-    say_hex(": began ", has_begun(n));
-    say_hex(" times ", began.count);
-    say_hex(" dx the signature ", began.dx == signature());
-    say_hex(" cr0 ", began.cr0);
-    say_hex(" cr4 ", began.cr4);
-    say_hex(" efer ", began.efer);
-    say_hex(" di ", began.di);
-    say_hex(" dr7 ", began.dr7);
-    say_hex(" debugctl ", began.debugctl);
-    say_hex(" NMIs ", began.nmis);
-    say_hex(" flags ", began.flags);
-    say_hex(" sp ", began.sp);
-    say_hex(" cs ", began.cs);
-    say_hex(" ds ", began.ds);
-    say_hex(" gdt ", began.gdt[0]);
-    say_hex(" idt ", began.idt[0]);
-    say("\n");
+    say_all(": began % times % dx the signature % cr0 % cr4 % efer % di % dr7 % debugctl %", has,
+            began.count, began.dx == signature(), began.cr0, began.cr4, began.efer, began.di,
+            began.dr7, began.debugctl);
+    say_all(" NMIs % flags % sp % cs % ds % gdt % idt %\n", began.nmis, began.flags, began.sp,
+            began.cs, began.ds, began.gdt[0], began.idt[0]);
 }
 
 static void start_each_way(uint32_t other)
@@ -228,8 +217,7 @@ static void interrupt_each_way(uint32_t other)
         begin(other, take_interrupts);
         for (unsigned k = 0; k < PATIENCE && !takes; k++)
             asm volatile("pause");
-        say_hex(" SVR ", spurious);
-        say_hex(" TPR ", priority);
+        say_all(" SVR % TPR %", spurious, priority);
         for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
             nmi_stays = turn == 0 && i == sizeof ways / sizeof *ways - 1;
             interrupt(ways[i][0], ways[i][1], before);
@@ -271,16 +259,6 @@ static bool intel;
 static volatile uint64_t counts[2];
 static volatile uint32_t turn;
 
-/* Nothing, instructions, branches; on plain QEMU these registers do nothing. */
-static void start_counter(unsigned event)
-{
-    static const uint64_t events[2][3] = { { 0, 0x4300c0, 0x4300c2 }, { 0, 0x4300c0, 0x4300c4 } };
-    try_wrmsr(intel ? 0x38f : 0xc0000301, 1);
-    try_wrmsr(intel ? 0x186 : 0xc0010000, 0);
-    try_wrmsr(intel ? 0xc1 : 0xc0010004, 0);
-    try_wrmsr(intel ? 0x186 : 0xc0010000, events[intel][event]);
-}
-
 static uint64_t stop_counter(void)
 {
     try_wrmsr(intel ? 0x186 : 0xc0010000, 0);
@@ -301,7 +279,7 @@ static void look_at_tsc(void)
 static void count_here(unsigned cpu)
 {
     look_at_tsc();
-    start_counter(2);
+    start_event(intel, 2);
     loops(LOOPS);
     counts[cpu] = stop_counter();
     look_at_tsc();
@@ -337,16 +315,13 @@ static void count_both(uint32_t other)
         same += counts[0] == counts[1];
         turn = n;
     }
-    say_hex("branches ", counts[0]);
-    say_hex(" the same on both ", same);
-    say_hex(" TSC back ", went_back);
-    say_hex(" IO-APIC ", *io_apic);
-    start_counter(1);
+    start_event(intel, 1);
     uint64_t none = stop_counter();
-    start_counter(1);
+    start_event(intel, 1);
     asm volatile("call *%0" : : "m"(change) : "rax", "rcx", "rdx", "rsi", "memory");
-    say_hex(" instructions of writes ", stop_counter() - none);
-    say("\n");
+    uint64_t writes = stop_counter() - none;
+    say_all("branches % the same on both % TSC back % IO-APIC % instructions of writes %\n",
+            counts[0], same, went_back, *io_apic, writes);
 }
 
 static void read_at(uint64_t gigabyte)
@@ -372,8 +347,7 @@ static void say_page(void)
     uint32_t sum = 0;
     for (const uint8_t *at = (const uint8_t *)0x8000; at < (const uint8_t *)0x9000; at++)
         sum = sum * 31 + *at;
-    say_hex("page 8000h: ", sum);
-    say("\n");
+    say_all("page 8000h: %\n", sum);
 }
 
 void payload_main(uint32_t magic, uint32_t info)
@@ -398,13 +372,12 @@ void payload_main(uint32_t magic, uint32_t info)
     case 'f': read_at(512); break;
     default:
         for (unsigned mode = 0; mode < 3; mode++) {
-            start_counter(mode);
+            start_event(intel, mode);
             start_each_way(1);
             start_in_vain(1);
             interrupt_each_way(1);
             init_each_state(1);
-            say_hex("priority: ", x2apic ? change_by_msr() : change_priority());
-            say("\n");
+            say_all("priority: %\n", x2apic ? change_by_msr() : change_priority());
         }
     }
     end(0);

@@ -76,6 +76,16 @@ static inline uint64_t rdmsr(uint32_t msr)
     return value;
 }
 
+/* Counter 0 counts nothing, instructions or branches; on plain QEMU these registers do nothing. */
+static inline void start_event(bool intel, unsigned event)
+{
+    static const uint64_t events[2][3] = { { 0, 0x4300c0, 0x4300c2 }, { 0, 0x4300c0, 0x4300c4 } };
+    try_wrmsr(intel ? 0x38f : 0xc0000301, 1);
+    try_wrmsr(intel ? 0x186 : 0xc0010000, 0);
+    try_wrmsr(intel ? 0xc1 : 0xc0010004, 0);
+    try_wrmsr(intel ? 0x186 : 0xc0010000, events[intel][event]);
+}
+
 static inline void put(char c)
 {
     for (unsigned i = 0; i < 100000 && !(in8(0x3fd) & 0x20); i++)
@@ -95,6 +105,17 @@ static inline void say_hex(const char *name, uint64_t v)
     for (int shift = 60; shift >= 0; shift -= 4)
         if (v >> shift || !shift)
             put("0123456789abcdef"[v >> shift & 15]);
+}
+
+/* Each % of the text is the next of the values, hexadecimal. */
+#define say_all(text, ...) say_values(text, (const uint64_t[]){ __VA_ARGS__ })
+static inline void say_values(const char *text, const uint64_t *values)
+{
+    for (; *text; text++)
+        if (*text == '%')
+            say_hex("", *values++);
+        else
+            put(*text);
 }
 
 /* Status for isa-debug-exit. */

@@ -30,28 +30,33 @@ begin:
 
 kernel:
     times 0x200 db 0xf4                 ; the 32-bit entry halts
+%macro tell 1+                          ; a text
+    call %%after
+    db %1, 0
+%%after:
+    pop rsi
+    call say
+%endmacro
+%macro tell_number 1
+    mov rax, %1
+    call say_number
+%endmacro
 entry:
     lea rsp, [rel kernel + MEMORY]      ; all of it must be there
-    push rsi
-    pop rbx                             ; the boot parameters
-    lea rsi, [rel text_line]
-    call say
+    mov rbx, rsi                        ; the boot parameters
+    tell "linux: command line <"
     mov esi, [rbx + 0x228]
     call say
-    lea rsi, [rel text_size]
-    call say
-    mov rax, [rbx + 0x218]
-    shr rax, 32
+    tell ">", 10, "linux: initrd of "
+    mov eax, [rbx + 0x21c]
     call say_number
-    lea rsi, [rel text_begin]
-    call say
+    tell "bytes <"
     mov esi, [rbx + 0x218]
     test esi, esi
     jz .none
     call say                            ; a text, in the test
 .none:
-    lea rsi, [rel text_memory]
-    call say
+    tell ">", 10, "linux: MiB of memory "
     movzx ecx, byte [rbx + 0x1e8]
     lea rdx, [rbx + 0x2d0]
     xor eax, eax
@@ -64,27 +69,21 @@ entry:
     loop .memory
     shr rax, 20
     call say_number
-    lea rsi, [rel text_at]
-    call say
+    tell 10, "linux: loaded at "
     lea rax, [rel kernel]
     call say_number
-    lea rsi, [rel text_state]
-    call say
-    mov eax, cs
-    call say_number
-    mov eax, ss
-    call say_number
+    tell 10, "linux: cs ss flags cr0 efer "
+    tell_number cs
+    tell_number ss
     pushfq
     pop rax
     and eax, 0x200                      ; IF
     call say_number
-    mov rax, cr0
-    call say_number
+    tell_number cr0
     mov ecx, 0xc0000080
     rdmsr
     call say_number
-    lea rsi, [rel text_end]
-    call say
+    tell 10
     call load_selectors                 ; of the loader's GDT
     lgdt [rel gdtr]
     call load_selectors
@@ -139,13 +138,6 @@ say_number:                             ; RAX, hexadecimal, and a space
     ret
 
 digits: db "0123456789abcdef"
-text_line: db "linux: command line <", 0
-text_size: db ">", 10, "linux: initrd of ", 0
-text_begin: db "bytes <", 0
-text_memory: db ">", 10, "linux: MiB of memory ", 0
-text_at: db 10, "linux: loaded at ", 0
-text_state: db 10, "linux: cs ss flags cr0 efer ", 0
-text_end: db 10, 0
 align 8
 gdt: dq 0, 0, 0x00af9b000000ffff, 0x00cf93000000ffff
 gdtr: dw $ - gdt - 1

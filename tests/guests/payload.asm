@@ -61,12 +61,16 @@ clean_interrupt:
 
 ; void gate_loop(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops): between the two WRMSRs,
 ; the first counted and the second not, 2 * loops + 4 instructions
-global gate_loop
-gate_loop:
+%macro gate 1
+global %1
+%1:
     mov r8, rcx
     mov r9, rdx
+    mov r10d, edi
     mov ecx, edi
     write_msr rsi
+%endmacro
+gate gate_loop
 .again:
     dec r8
     jnz .again
@@ -75,12 +79,7 @@ gate_loop:
 
 ; void gate_pauses(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops): the same with a PAUSE
 ; in each iteration: 3 * loops + 4
-global gate_pauses
-gate_pauses:
-    mov r8, rcx
-    mov r9, rdx
-    mov ecx, edi
-    write_msr rsi
+gate gate_pauses
 .again:
     dec r8
     pause
@@ -90,17 +89,12 @@ gate_pauses:
 
 ; void gate_code(uint32_t msr, uint64_t on, uint64_t off, const void *code): the same around a call
 ; of code that was copied there, fills the next page, and has 5 instructions: 11
-global gate_code, filling, filling_end
-gate_code:
-    mov r8, rcx
-    mov r9, rdx
-    mov r10d, edi
-    mov ecx, edi
-    write_msr rsi
+gate gate_code
     call r8
     mov ecx, r10d
     write_msr r9
     ret
+global filling, filling_end
 section .data                           ; not on a page of code
 filling:
     lea rdi, [r8 + 4096]

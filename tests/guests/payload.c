@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The virtual PMU as a foreign kernel sees it. Its own tables, handlers and drivers; nothing of
- * ntpmu's. It reports as TAP on COM1 and ends through isa-debug-exit. What the PMU is, it takes
- * from CPUID. */
-#include "tests/guests/checks.h"
+ * ntpmu's. It reports on COM1 and ends through isa-debug-exit. What the PMU is, it takes from
+ * CPUID. */
+#include "tests/guests/guest.h"
 #include "tests/harness/questions.h"
 
 /* What one vendor calls things. */
@@ -36,9 +36,27 @@ extern uint64_t dirs[];
 #define CLEAN_VECTOR 0x61
 #define MARKS 0x60u /* of a page table's entry: accessed, dirty */
 
+static unsigned failures;
 static struct pmu pmu;
 static volatile unsigned interrupts;
 static volatile uint64_t hit_rip, fault_flags;
+
+static void check_that(const char *name, uint64_t found, uint64_t wanted)
+{
+    if (found != wanted) {
+        failures++;
+        say_all("# found %, want %\nnot ", found, wanted);
+    }
+    say("ok - payload: ");
+    say(name);
+    say("\n");
+}
+
+static void finish_run(void)
+{
+    say(failures ? "# FAIL payload\n" : "# PASS payload\n");
+    end(failures ? 0x11 : 0x10);
+}
 
 /* --- The machine. --- */
 
@@ -49,11 +67,7 @@ bool trap_handler(struct frame *frame)
         interrupts++;
         hit_rip = frame->rip;
     } else if (!expected_fault(frame)) {
-        say("# unexpected exception ");
-        say_number(frame->vector);
-        say(" at ");
-        say_number(frame->rip);
-        say("\n");
+        say_all("# unexpected exception % at %\n", frame->vector, frame->rip);
         failures++;
         finish_run();
     }
@@ -394,7 +408,6 @@ void payload_main(uint32_t magic, uint32_t info)
 {
     static const uint64_t periods[] = { 77, 300, 301, 5000, 50001, 1000000 };
     set_up_machine();
-    say("TAP version 13\n");
     check_that("multiboot magic", magic, 0x2badb002);
     check_that("a memory map", *(uint32_t *)(uint64_t)info >> 6 & 1, 1);
     check_map((uint32_t *)(uint64_t)info);

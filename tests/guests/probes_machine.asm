@@ -114,15 +114,6 @@ probe "HPET's interrupt by the IO-APIC", K64, 2
     mov dword [rdi + 0x100], 0
 
 ; The FPU, XSAVE, segments.
-probe "SSE", U64, 2
-    mov eax, 0x3f800000
-    movd xmm3, eax
-    addss xmm3, xmm3
-    ask_cpuid 0xd
-    movd eax, xmm3
-    int 0x88
-    movd ebx, xmm3
-    zero ecx, edx
 probe "CR4.OSXSAVE in CPUID", K64, 2
     mov eax, 1
     cpuid
@@ -197,16 +188,6 @@ probe "FS base survives exits", K64, 2
     int 0x88
     rdmsr
     mov esi, [fs:16]
-probe "REP MOVSB", U64, 2
-    mov esi, scratch
-    mov edi, scratch + 512
-    mov ecx, 100
-    cld
-    rep movsb
-    mov eax, ecx
-probe "CMPXCHG16B, LOCK", U64, 2
-    lock inc dword [scratch + 32]
-    zero eax, edx
 probe "RDPMC in ring 3, CR4.PCE clear; TSC goes on", U64, 2
     rdtsc
     mov ebx, eax

@@ -41,17 +41,6 @@ probe "SYSCALL, EFER.SCE clear", K64, 2
 probe "EFER.SCE back", K64, 2
     change_msr 0xc0000080, or, 1
     rdmsr
-probe "SYSENTER, no SYSENTER_CS", K64, 2
-    mov ecx, 0x174
-    rdmsr
-    mov ebx, eax
-    xor eax, eax
-    wrmsr
-    rdmsr
-    mov esi, eax
-    mov eax, ebx
-    wrmsr
-    rdmsr
 
 ; Compatibility mode.
 probe "INT 80h, compatibility mode", U32, 0x246

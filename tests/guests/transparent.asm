@@ -47,6 +47,7 @@ run:
     mov esi, 5
     mov edi, 6
     mov ebp, 7
+    mov r11d, 2                         ; flags, where SYSRET takes them
     iretq
 
 ; Where SYSCALL and SYSENTER lead. Noted as vectors 100h and up: where to, RCX, R11.

@@ -67,19 +67,11 @@ static void say_note(const char *mode, const struct note *n)
     const struct frame *f = &n->frame;
     say(mode);
     say(n->probe->name);
-    say_hex(": vector ", f->vector);
-    say_hex(" error ", f->error);
-    say_hex(" at ", f->rip - n->probe->code);
-    say_hex(" cs ", f->cs);
-    say_hex(" flags ", f->rflags & ~(1ul << 16)); /* a fault pushes RF, which QEMU does not do */
-    say_hex(" rsp ", f->rsp - (uint64_t)probe_stack_top);
-    say_hex(" ss ", f->ss);
-    say_hex(" ax ", f->rax);
-    say_hex(" bx ", f->rbx);
-    say_hex(" cx ", f->rcx);
-    say_hex(" dx ", f->rdx);
-    say_hex(" si ", f->rsi);
-    say_hex(" di ", f->rdi);
+    /* A fault pushes RF, which QEMU does not do. */
+    say_all(": vector % error % at % cs % flags % rsp % ss %", f->vector, f->error,
+            f->rip - n->probe->code, f->cs, f->rflags & ~(1ul << 16),
+            f->rsp - (uint64_t)probe_stack_top, f->ss);
+    say_all(" ax % bx % cx % dx % si % di %", f->rax, f->rbx, f->rcx, f->rdx, f->rsi, f->rdi);
     if (f->vector >= 0x100)
         say_hex(" r11 ", f->r11);
     if (f->vector == 14)
@@ -90,14 +82,7 @@ static void say_note(const char *mode, const struct note *n)
     say("\n");
 }
 
-/* One event on counter 0: instructions, or the vendor's branches. */
 static bool intel;
-static void start_probe(unsigned mode)
-{
-    uint64_t events[2][3] = { { 0, 0x4300c0, 0x4300c2 }, { 0, 0x4300c0, 0x4300c4 } };
-    try_wrmsr(intel ? 0x38f : 0xc0000301, mode ? 1 : 0);
-    try_wrmsr(intel ? 0x186 : 0xc0010000, events[intel][mode]);
-}
 
 /* Where memory below 4 GB ends, by the loader's map. */
 static uint32_t end_of_memory;
@@ -115,21 +100,18 @@ static void read_map(const uint32_t *info)
  * 15h, which must be the loader's; flags by INT 15h. */
 static void say_real_mode(unsigned mode, const char *name)
 {
-    start_probe(mode);
+    start_event(intel, mode);
     real_mode();
-    start_probe(0);
+    start_event(intel, 0);
     say(name);
     say("real mode:");
     for (unsigned i = 0; i < 7; i++)
         say_hex(" ", real_result[i]);
     uint32_t kb = (end_of_memory >> 10) - 1024;
-    say_hex(" 88h ", real_result[7] == (kb < 63 << 10 ? kb : 63 << 10));
-    say_hex(" E820h ends with the loader's map ", real_end_of_memory == end_of_memory);
-    say_hex(" E801h ", real_blocks[0] == (end_of_memory >> 16) - 256);
-    say_hex(" ", real_blocks[5] == real_blocks[0]);
-    for (unsigned i = 1; i < 5; i++)
-        say_hex(" ", real_blocks[i]);
-    say("\n");
+    say_all(" 88h % E820h ends with the loader's map % E801h % %",
+            real_result[7] == (kb < 63 << 10 ? kb : 63 << 10), real_end_of_memory == end_of_memory,
+            real_blocks[0] == (end_of_memory >> 16) - 256, real_blocks[5] == real_blocks[0]);
+    say_all(" % % % %\n", real_blocks[1], real_blocks[2], real_blocks[3], real_blocks[4]);
 }
 
 /* What some probes leave. */
@@ -148,9 +130,9 @@ static void run_probes(unsigned mode, const struct probe *from, const struct pro
     for (const struct probe *p = from; p < to; p++) {
         current = p;
         count = traps = 0;
-        start_probe(mode);
+        start_event(intel, mode);
         run(p);
-        start_probe(0);
+        start_event(intel, 0);
         end_smap();
         asm volatile("mov %0,%%dr7\nmov %1,%%dr6" : : "r"(0x400ul), "r"(0xffff0ff0ul));
         asm volatile("mov %0,%%cr8" : : "r"(0ul));
@@ -174,24 +156,19 @@ static void count_all(const struct probe *from, const struct probe *to)
         try_wrmsr(select, 0);
         say("counted: ");
         say(current->name);
-        say_hex(": ", rdmsr(counter));
-        say(" in ring 3\n");
+        say_all(": % in ring 3\n", rdmsr(counter));
     }
 }
 
 /* Registers whose values stay: name and number. */
-static void say_msrs(const char *mode)
+static void say_msrs(void)
 {
     static const uint32_t msrs[] = { 0x1b,       0xfe,       0x277,      0x2ff,      0x174,
                                      0x175,      0x176,      0xc0000080, 0xc0000081, 0xc0000082,
                                      0xc0000083, 0xc0000084, 0xc0000100, 0xc0000102, 0xc0000103 };
     for (unsigned i = 0; i < sizeof msrs / sizeof *msrs; i++) {
         uint64_t value = 0, fault = try_rdmsr(msrs[i], &value);
-        say(mode);
-        say_hex("MSR ", msrs[i]);
-        say_hex(" fault ", fault);
-        say_hex(" value ", value);
-        say("\n");
+        say_all("MSR % fault % value %\n", msrs[i], fault, value);
     }
 }
 
@@ -200,7 +177,7 @@ struct answer {
     uint64_t fault, value, write_fault, again;
 };
 
-static struct answer ask_cpuid(uint32_t msr)
+static struct answer ask_msr(uint32_t msr)
 {
     struct answer a = { 0, 0, 0, 0 };
     a.fault = try_rdmsr(msr, &a.value);
@@ -214,21 +191,16 @@ static struct answer ask_cpuid(uint32_t msr)
 
 static void say_answer(uint32_t first, uint32_t last, const struct answer *a)
 {
-    say_hex("MSRs ", first);
-    say_hex(" to ", last);
-    say_hex(": fault ", a->fault);
-    say_hex(" value ", a->value);
-    say_hex(" write ", a->write_fault);
-    say_hex(" then ", a->again);
-    say("\n");
+    say_all("MSRs % to %: fault % value % write % then %\n", first, last, a->fault, a->value,
+            a->write_fault, a->again);
 }
 
 /* All of a range: those side by side that answer the same in one line. */
 static void say_range(uint32_t first, uint32_t last)
 {
-    struct answer a = ask_cpuid(first), b;
+    struct answer a = ask_msr(first), b;
     for (uint32_t msr = first + 1; msr <= last; msr++) {
-        b = ask_cpuid(msr);
+        b = ask_msr(msr);
         if (b.fault == a.fault && b.value == a.value && b.write_fault == a.write_fault &&
             b.again == a.again)
             continue;
@@ -247,25 +219,14 @@ static void say_board(void)
                                      0x320, 0x340, 0x350, 0x360, 0x370, 0x3e0 };
     volatile uint32_t *io_apic = (volatile uint32_t *)0xfec00000ul;
     volatile uint64_t *hpet = (volatile uint64_t *)0xfed00000ul;
-    say_hex("PICs ", in8(0x21));
-    say_hex(" ", in8(0xa1));
-    say_hex(" port 61h ", in8(0x61) & 3);
-    say("\n");
-    for (unsigned i = 0; i < sizeof apic / sizeof *apic; i++) {
-        say_hex("APIC ", apic[i]);
-        say_hex(" is ", APIC(apic[i]));
-        say("\n");
-    }
-    for (unsigned at = 0x10; at < 0x168; at += at == 0x20 ? 0xd0 : 8) {
-        say_hex("HPET ", at);
-        say_hex(" is ", hpet[at / 8]);
-        say("\n");
-    }
+    say_all("PICs % % port 61h %\n", in8(0x21), in8(0xa1), in8(0x61) & 3);
+    for (unsigned i = 0; i < sizeof apic / sizeof *apic; i++)
+        say_all("APIC % is %\n", apic[i], APIC(apic[i]));
+    for (unsigned at = 0x10; at < 0x168; at += at == 0x20 ? 0xd0 : 8)
+        say_all("HPET % is %\n", at, hpet[at / 8]);
     for (unsigned pin = 0; pin < 24; pin++) {
         io_apic[0] = 0x10 + 2 * pin;
-        say_hex("IO-APIC ", pin);
-        say_hex(" is ", io_apic[4]);
-        say("\n");
+        say_all("IO-APIC % is %\n", pin, io_apic[4]);
     }
 }
 
@@ -306,20 +267,12 @@ static void say_info(const uint32_t *info)
         uint32_t line = ((const uint32_t *)(uint64_t)info[6])[4 * i + 2];
         highest = line > highest ? line : highest;
     }
-    say_hex("info: at ", (uint64_t)info);
-    say_hex(" flags ", info[0]);
-    say_hex(" lower ", info[1]);
-    say_hex(" device ", info[3]);
-    say_hex(" map at ", info[12]);
-    say_hex("\ninfo: all of it is low ", highest < 0xa0000);
-    say_hex("\ninfo: upper ", info[2]);
-    say("\n");
-    for (; range < end; range += *range / 4 + 1) {
-        say_hex("range ", range[1] | (uint64_t)range[2] << 32);
-        say_hex(" of ", range[3] | (uint64_t)range[4] << 32);
-        say_hex(" is ", range[5]);
-        say("\n");
-    }
+    say_all("info: at % flags % lower % device % map at %\n", (uint64_t)info, info[0], info[1],
+            info[3], info[12]);
+    say_all("info: all of it is low %\ninfo: upper %\n", highest < 0xa0000, info[2]);
+    for (; range < end; range += *range / 4 + 1)
+        say_all("range % of % is %\n", range[1] | (uint64_t)range[2] << 32,
+                range[3] | (uint64_t)range[4] << 32, range[5]);
 }
 
 void payload_main(uint32_t magic, uint32_t info)
@@ -370,7 +323,7 @@ void payload_main(uint32_t magic, uint32_t info)
         run_probes(mode, other ? silicon : probes, other ? silicon_end : probes_end);
     if (other)
         count_all(silicon, silicon_end);
-    say_msrs("");
+    say_msrs();
     say("end\n");
     end(0x10);
 }

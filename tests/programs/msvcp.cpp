@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A C++ program as Visual Studio makes it with /MD: exceptions, streams, threads and types by
+// A C++ program as Visual Studio makes it with /MD: exceptions, streams and types by
 // msvcp140.dll, vcruntime140.dll and ucrtbase.dll. clang compiles it for Microsoft's ABI. There are
-// no headers of theirs here; what <exception>, <iostream>, <mutex> and <thread> have stands below.
+// no headers of theirs here; what <exception> and <iostream> have stands below.
 #define FROM __declspec(dllimport)
 typedef decltype(sizeof 0) size_t;
 
@@ -17,19 +17,8 @@ FROM size_t _beginthreadex(void *security, unsigned size, unsigned (*start)(void
 FROM void __std_exception_copy(const void *from, void *to);
 FROM void __std_exception_destroy(void *data);
 FROM const char *__std_type_info_name(void *data, void *list);
-FROM int _Mtx_init(void **mutex, int kind);
-FROM void _Mtx_destroy(void *mutex);
-FROM int _Mtx_lock(void *mutex);
-FROM int _Mtx_unlock(void *mutex);
-FROM int _Cnd_init(void **condition);
-FROM int _Cnd_wait(void *condition, void *mutex);
-FROM int _Cnd_broadcast(void *condition);
-FROM unsigned _Thrd_hardware_concurrency();
-struct thread {
-    void *handle;
-    unsigned id;
-};
-FROM int _Thrd_join(thread which, int *code);
+FROM unsigned WaitForSingleObject(void *handle, unsigned ms);
+FROM int GetExitCodeThread(void *thread, unsigned *code);
 int _fltused;
 extern void *const type_info_functions[1] __asm__("??_7type_info@@6B@");
 void *const type_info_functions[1] = {};
@@ -145,46 +134,24 @@ static int handle(int how)
     return 0;
 }
 
-struct shared {
-    void *mutex, *condition;
-    int ready, sum;
-};
-
-static unsigned work(void *argument)
+// An exception of another thread, by what vcruntime140.dll keeps for it.
+static unsigned work(void *value)
 {
-    shared *s = static_cast<shared *>(argument);
-    _Mtx_lock(s->mutex);
-    while (!s->ready)
-        _Cnd_wait(s->condition, s->mutex);
     try {
-        throw s->ready;
-    } catch (int value) {
-        s->sum += value;
+        throw *static_cast<int *>(value);
+    } catch (int caught) {
+        return static_cast<unsigned>(caught);
     }
-    _Mtx_unlock(s->mutex);
-    return 5;
 }
 
-static void threads()
+static void in_thread()
 {
-    shared s = {};
-    thread all[4];
-    int codes = 0, code = 0;
-    _Mtx_init(&s.mutex, 1);
-    _Cnd_init(&s.condition);
-    for (thread &t : all)
-        t.handle = reinterpret_cast<void *>(_beginthreadex(nullptr, 0, work, &s, 0, &t.id));
-    _Mtx_lock(s.mutex);
-    s.ready = 9;
-    _Cnd_broadcast(s.condition);
-    _Mtx_unlock(s.mutex);
-    for (thread &t : all) {
-        _Thrd_join(t, &code);
-        codes += code;
-    }
-    _Mtx_destroy(s.mutex);
-    std::cout << "threads " << s.sum << " " << codes << ", "
-              << static_cast<int>(_Thrd_hardware_concurrency()) << " CPUs\n";
+    int nine = 9;
+    unsigned code = 0;
+    void *thread = reinterpret_cast<void *>(_beginthreadex(nullptr, 0, work, &nine, 0, nullptr));
+    WaitForSingleObject(thread, ~0u);
+    GetExitCodeThread(thread, &code);
+    std::cout << "thread " << static_cast<int>(code) << "\n";
 }
 
 static counted global(5);
@@ -208,7 +175,7 @@ int main()
     shape *some = new circle;
     std::cout << "cast " << (dynamic_cast<circle *>(some) != nullptr) << "\n";
     delete some;
-    threads();
+    in_thread();
     return 0;
 }
 

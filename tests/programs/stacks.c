@@ -229,15 +229,9 @@ int main(void)
     in_epilogue(yield_number());
     in_parts(yield_number());
     in_more_parts(yield_number()); /* shows itself alone */
-    const ULONG64 wrong[] = { 0,
-                              8,
-                              0x10001,
-                              0x7fffffff0000,
-                              0x7ffffffefff8,
-                              1ull << 47,
-                              ~7ull,
-                              (ULONG64)bad,
-                              (ULONG64)(bad + 0x10000 / 8 - 1) };
+    const ULONG64 first = (ULONG64)bad, last = first + 0x10000 - 8;
+    const ULONG64 wrong[] = { 0,     8,     0x10001, 0x7fffffff0000, 0x7ffffffefff8, 1ull << 47,
+                              ~7ull, first, last };
     for (unsigned i = 0; i < ARRAYSIZE(wrong); i++)
         call_with(wrong[i]);
     call_in_kernel();

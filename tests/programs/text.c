@@ -77,47 +77,28 @@ static void classes(void)
 
 static void numbers(void)
 {
-    static const char *const all[] = { "0",
-                                       "-1",
-                                       "+12z",
-                                       "  42",
-                                       "0x1F",
-                                       "0x",
-                                       "077",
-                                       "08",
-                                       "zz",
-                                       "",
-                                       "- 1",
-                                       "1010",
-                                       "-0x10",
-                                       "\t\n7 ",
-                                       "1e3",
-                                       "9223372036854775807",
-                                       "-1.5",
-                                       "1e-5",
-                                       ".5",
-                                       "inf",
-                                       "-.25e+2",
-                                       "9223372036854775808",
-                                       "-9223372036854775808",
-                                       "-9223372036854775809",
-                                       "18446744073709551615",
-                                       "18446744073709551616",
-                                       "-18446744073709551616" };
+    static const char *const small[] = { "0",   "-1",   "+12z", "  42", "0x1F", "0x",     "077",
+                                         "08",  "zz",   "",     "- 1",  "1010", "-0x10",  "\t\n7 ",
+                                         "1e3", "-1.5", "1e-5", ".5",   "inf",  "-.25e+2" };
+    static const char *const large[] = { "9223372036854775807",  "9223372036854775808",
+                                         "-9223372036854775808", "-9223372036854775809",
+                                         "18446744073709551615", "18446744073709551616",
+                                         "-18446744073709551616" };
     static const int bases[] = { 0, 2, 8, 10, 16, 36 };
-    for (unsigned i = 0; i < COUNT(all); i++) {
+    for (unsigned i = 0; i < COUNT(small) + COUNT(large); i++) {
+        const char *text = i < COUNT(small) ? small[i] : large[i - COUNT(small)];
         char *end;
         for (unsigned b = 0; b < COUNT(bases); b++) {
             errno = 0;
-            long long value = _strtoi64(all[i], &end, bases[b]);
-            printf("%lld %ld %d ", value, at(end, all[i]), errno == ERANGE);
+            long long value = _strtoi64(text, &end, bases[b]);
+            printf("%lld %ld %d ", value, at(end, text), errno == ERANGE);
             errno = 0;
-            unsigned long long more = _strtoui64(all[i], &end, bases[b]);
-            printf("%llu %ld %d\n", more, at(end, all[i]), errno == ERANGE);
+            unsigned long long more = _strtoui64(text, &end, bases[b]);
+            printf("%llu %ld %d\n", more, at(end, text), errno == ERANGE);
         }
-        if (i < 15) /* of 32 bits */
-            printf("%d %ld %lu\n", atoi(all[i]), strtol(all[i], &end, 16),
-                   strtoul(all[i], &end, 8) & 0xffffffff);
+        if (i < COUNT(small)) /* of 32 bits */
+            printf("%d %ld %lu\n", atoi(text), strtol(text, &end, 16),
+                   strtoul(text, &end, 8) & 0xffffffff);
     }
 }
 

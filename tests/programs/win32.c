@@ -189,12 +189,17 @@ static void native_write(void)
 static void messages(void)
 {
     WCHAR text[40], *own;
+    char *narrow;
     const DWORD system = FORMAT_MESSAGE_FROM_SYSTEM;
     IS(FormatMessageW(system | FORMAT_MESSAGE_ALLOCATE_BUFFER, NULL, ERROR_ACCESS_DENIED, 0,
                       (LPWSTR)&own, 0, NULL),
        wcslen(L"Access is denied.\r\n"));
     IS(wcscmp(own, L"Access is denied.\r\n"), 0);
     LocalFree(own);
+    IS(FormatMessageA(system | FORMAT_MESSAGE_ALLOCATE_BUFFER, NULL, ERROR_ACCESS_DENIED, 0,
+                      (LPSTR)&narrow, 0, NULL),
+       19);
+    LocalFree(narrow);
     IS(FormatMessageW(system, NULL, ERROR_ACCESS_DENIED, 0, text, 20, NULL), 19);
     FAILS(FormatMessageW(system, NULL, ERROR_ACCESS_DENIED, 0, text, 19, NULL), 0,
           ERROR_INSUFFICIENT_BUFFER);
@@ -296,8 +301,12 @@ static void advapi32(void)
     struct {
         EVENT_TRACE_PROPERTIES properties;
         char names[80];
-    } session = { .properties = { .Wnode = { .BufferSize = sizeof session },
+    } session = { .properties = { .Wnode = { .BufferSize = sizeof session, .ClientContext = 1 },
+                                  .LogFileMode =
+                                      EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE,
                                   .LoggerNameOffset = sizeof(EVENT_TRACE_PROPERTIES) } };
+    EVENT_TRACE_PROPERTIES *p = &session.properties;
+    TRACEHANDLE trace = 0;
     char too_long[65] = { 0 };
     ULONG64 random[4] = { 0 };
     TOKEN_ELEVATION elevated = { 0 };
@@ -311,15 +320,18 @@ static void advapi32(void)
     FAILS(GetTokenInformation(token, TokenUser, &elevated, 4, &size), 0, ERROR_INVALID_PARAMETER);
     CloseHandle(token);
     memset(too_long, 'x', sizeof too_long - 1);
-    IS(ControlTraceA(0, too_long, &session.properties, EVENT_TRACE_CONTROL_QUERY),
-       ERROR_INVALID_PARAMETER);
+    IS(ControlTraceA(0, too_long, p, EVENT_TRACE_CONTROL_QUERY), ERROR_INVALID_PARAMETER);
     IS((uintptr_t)CreateServiceW(NULL, L"x", NULL, 0, SERVICE_KERNEL_DRIVER, 0, 0, L"x.sys", NULL,
                                  NULL, NULL, NULL, NULL),
        0);
     IS(GetLastError(), ERROR_INVALID_HANDLE);
-    IS(QueryTraceA(0, "no session", &session.properties), ERROR_WMI_INSTANCE_NOT_FOUND);
-    IS(UpdateTraceA(0, "no session", &session.properties), ERROR_WMI_INSTANCE_NOT_FOUND);
-    IS(FlushTraceA(0, "no session", &session.properties), ERROR_WMI_INSTANCE_NOT_FOUND);
+    IS(QueryTraceA(0, "no session", p), ERROR_WMI_INSTANCE_NOT_FOUND);
+    IS(UpdateTraceA(0, "no session", p), ERROR_WMI_INSTANCE_NOT_FOUND);
+    IS(FlushTraceA(0, "no session", p), ERROR_WMI_INSTANCE_NOT_FOUND);
+    IS(StartTraceW(&trace, L"wide", p) | QueryTraceW(trace, NULL, p) | FlushTraceW(0, L"wide", p) |
+           UpdateTraceW(trace, NULL, p) | StopTraceW(trace, NULL, p),
+       ERROR_SUCCESS);
+    IS(StopTraceA(0, "wide", p), ERROR_WMI_INSTANCE_NOT_FOUND);
     BOOL(WINAPI * prng)
     (PBYTE, SIZE_T) = (void *)GetProcAddress(LoadLibraryW(L"bcryptprimitives.dll"), "ProcessPrng");
     IS(prng((PBYTE)random, 31), 1);

@@ -3,7 +3,7 @@
 package Cover;
 use strict;
 use warnings;
-use Mutants;
+use Text;
 no warnings 'portable';
 
 use constant MANY => 30; # of cover.c
@@ -20,7 +20,7 @@ sub lines
         my ($test, $places) = /^# reached by (\S+):(.*)/ or next;
         $of{ hex $_ }{$test} = 1 for split ' ', $places;
     }
-    Mutants::text("$elf.places", join '', map { sprintf "%x\n", hex($start) + $_ - 1 } keys %of);
+    Text::save("$elf.places", join '', map { sprintf "%x\n", hex($start) + $_ - 1 } keys %of);
     for (split /^/, `addr2line -ia -e $elf <$elf.places`) {
         @tests = keys %{ $of{ hex($1) + 1 - hex $start } }, next if /^0x(\w+)$/;
         next if !m{^(?:\./)?(\w\S*\.c):(\d+)};

@@ -4,6 +4,7 @@
 package Mutants;
 use strict;
 use warnings;
+use Text;
 
 # The text that a mutant changes, however white space stands in it.
 sub pattern
@@ -11,14 +12,6 @@ sub pattern
     my ($text) = @_;
     my $pattern = join '\s*', map { quotemeta } $text =~ /\w+|\S/g;
     return qr/$pattern/;
-}
-
-sub text
-{
-    my ($file, $text) = @_;
-    open my $f, defined $text ? '>' : '<', $file or die "$file: $!";
-    local $/;
-    return defined $text ? print $f $text : <$f>;
 }
 
 # The one source below these folders that a row names by its base name. So it may move.
@@ -35,7 +28,7 @@ sub source
 sub rows
 {
     my ($column, @files) = @_;
-    my @rows = map { my @list = eval text($_); die "$_: $@" if $@; @list } @files;
+    my @rows = map { my @list = eval Text::content($_); die "$_: $@" if $@; @list } @files;
     $_->[$column] = source($_->[$column], 'boot hal kernel pmu') for @rows;
     return @rows;
 }
@@ -235,7 +228,7 @@ sub choose
     my ($count, $seed, $kind, @files) = @_;
     my (%of_line, @chosen);
     push @{ $of_line{"$_->[1]:$_->[2]"} }, $_
-        for grep { $_->[0] =~ $kind } map { candidates($_, text($_)) } @files;
+        for grep { $_->[0] =~ $kind } map { candidates($_, Text::content($_)) } @files;
     my @places = sort keys %of_line;
     srand $seed;
     while (@places && @chosen < $count) {

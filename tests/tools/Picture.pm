@@ -110,34 +110,21 @@ sub overcounts
     return bars(@lines);
 }
 
-# How often each value came; those that only say "at least" in grey on top.
+# How often each value came, by ranges; those that only say "at least" in grey.
 sub distribution
 {
     my ($i, $sure, $beyond) = @_;
-    my @all = (@$sure, @$beyond);
-    return if !@all;
-    my ($low, $high) = (min(@all), max(@all));
-    my $step = max(1, int(($high - $low) / BINS) + 1);
-    my (@sure, @beyond);
-    $sure[int(($_ - $low) / $step)]++ for @$sure;
-    $beyond[int(($_ - $low) / $step)]++ for @$beyond;
-    my $most = max(map { ($sure[$_] // 0) + ($beyond[$_] // 0) } 0 .. BINS);
-    my ($tall, $wide, @inside) = (120, (WIDTH - 80) / (BINS + 1));
-    for my $bin (0 .. BINS) {
-        my ($x, $y) = (40 + $bin * $wide, $tall + GAP);
-        my $from = $low + $bin * $step;
-        my $range = $step == 1 ? $from : "$from to " . ($from + $step - 1);
-        for ([$sure[$bin], colour($i), ''], [$beyond[$bin], 'beyond', 'at least ']) {
-            my ($n, $class, $word) = @$_;
-            next if !$n;
-            my $height = $n / $most * $tall;
-            $y -= $height;
-            push @inside, rect($x, $y, $wide - 2, $height, $class, "$word$range: $n times");
-        }
-    }
-    push @inside, text(40, $tall + 22, 'start', $low), text(34, GAP + 10, 'end', $most),
-        text(WIDTH - 40, $tall + 22, 'end', $low + (BINS + 1) * $step - 1);
-    return svg($tall + 28, @inside);
+    my @all = (@$sure, @$beyond) or return;
+    my ($low, %bin) = min(@all);
+    my $step = int((max(@all) - $low) / BINS) + 1;
+    $bin{ int(($_ - $low) / $step) }[0]++ for @$sure;
+    $bin{ int(($_ - $low) / $step) }[1]++ for @$beyond;
+    return bars(map {
+        my ($from, $n, $at_least) = ($low + $_ * $step, @{ $bin{$_} });
+        [$step == 1 ? $from : "$from to " . ($from + $step - 1),
+         [$n ? [colour($i), 0, $n, "$n times"] : (),
+          $at_least ? ['beyond', 0, $at_least, "at least, $at_least times"] : ()]];
+    } sort { $a <=> $b } keys %bin);
 }
 
 # What ran when: a line for each CPU, a colour for each thread, the busiest first; below it marks of

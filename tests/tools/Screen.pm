@@ -76,31 +76,16 @@ sub pixels_text
     } 0 .. int($height / (10 * $sy)) - 1;
 }
 
-# VGA text: cells of 9 x 16 with the font of the video BIOS, which nobody gave us. Which letter a
-# cell must show is read from video memory; the picture agrees if each letter always looks the same
-# and no two letters look alike.
+# VGA text, from video memory: a letter and its colours in each cell. That the picture shows cells
+# as they are is proved by its QR code.
 sub read_vga
 {
-    my ($pixels, $width, $memory) = @_;
-    my (%look_of, %letter_of);
+    my ($memory) = @_;
     return map {
-        my ($row, $text, $colour) = ($_, '', '');
-        for my $column (0 .. 79) {
-            my ($letter, $attribute) = unpack 'CC', substr $memory, 2 * (80 * $row + $column), 2;
-            $text .= ' ', next if chr($letter) =~ /[\xdb\xdc\xdf]/;    # of a QR code
-            my @lines = map { substr $$pixels, 3 * (($row * 16 + $_) * $width + $column * 9), 27 }
-                0 .. 15;
-            my $paper = substr $lines[0], -3;
-            my $look = '';
-            for my $line (@lines) {
-                $look .= substr($line, 3 * $_, 3) eq $paper ? 0 : 1 for 0 .. 8;
-            }
-            my $same = ($look_of{$letter} //= $look) eq $look
-                && ($letter_of{$look} //= $letter) == $letter;
-            $text .= $same ? chr $letter : "\x7f";
-            $colour ||= $attribute if $letter != 32;
-        }
-        [$text =~ s/ +\z//r, $colour];
+        my @cells = map { [unpack 'aC'] } unpack '(a2)80', substr $memory, 160 * $_, 160;
+        $_->[0] =~ tr/\xdb\xdc\xdf/ / for @cells;    # of a QR code
+        my ($first) = grep { $_->[0] ne ' ' } @cells;
+        [join('', map { $_->[0] } @cells) =~ s/ +\z//r, $first ? $first->[1] : ''];
     } 0 .. 24;
 }
 
@@ -114,7 +99,7 @@ sub screen_text
     $machine->monitor("pmemsave 0xb8000 4000 \"$memory\"");    # without quotes a division
     my ($width, $height, $pixels) = Text::content($dump) =~ /^P6\n(\d+) (\d+)\n255\n(.*)\z/s
         or return;
-    return $width == 720 ? read_vga(\$pixels, $width, Text::content($memory))
+    return $width == 720 ? read_vga(Text::content($memory))
         : pixels_text(\$pixels, $width, $height);
 }
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-# A folder that make trace left, read by babeltrace2 for tests/tools/report: which thread ran when
-# on which CPU, and when what else happened. tests/tools/report-fields describes the result.
+# A folder that make trace left, read by babeltrace2 for tests/tools/trace and tests/tools/report:
+# which thread ran when on which CPU, what it counted, and when what else happened.
+# tests/tools/report-fields describes the result.
 package TraceLog;
 use strict;
 use warnings;
 use File::Basename 'basename';
+use Text;
 
 # Of a trace: a page shall stay small.
 use constant { SPANS_MAX => 4000, MARKS_MAX => 2000, STACKS_MAX => 40 };
@@ -21,11 +23,13 @@ sub most_frequent
 }
 
 # Of the trace's lines: for each CPU what it ran, [thread, from, to] in seconds since the first
-# event, and the times of events that are no context switches; the stacks that followed events.
+# event, and the times of events that are no context switches; the stacks that followed events; by
+# thread its switches and counts, which are what the CPU's counters grew by from the switch to it
+# until the switch away from it.
 sub read_lines
 {
     my ($in) = @_;
-    my (%cpu, %events, %stacks, $first, $last, $dropped);
+    my (%cpu, %events, %stacks, %threads, $counters, $first, $last, $dropped);
     my ($spans, $marks) = (0, 0);
     while (<$in>) {
         my ($time, $name, $cpu, $rest) = /^\[(\d+\.\d+)\] (\w+): \{ cpu_id = (\d+) \}, (.*)/
@@ -41,7 +45,13 @@ sub read_lines
             push @{ $c->{marks} }, $last + 0 if $marks++ < MARKS_MAX;
             next;
         }
-        my ($new, $old) = $rest =~ /NewThreadId = (\d+), OldThreadId = (\d+)/ or return;
+        my ($context, $new, $old) =
+            $rest =~ /^(?:\{ (.*?) \}, )?\{ NewThreadId = (\d+), OldThreadId = (\d+)/ or return;
+        my %now = ($context // '') =~ /(\w+) = (\d+)/g;
+        $counters = [($context // '') =~ /(\w+) = /g];
+        $threads{$new}{switches}++;
+        $threads{$old}{$_} += $now{$_} - $c->{now}{$_} for $c->{now} ? keys %now : ();
+        $c->{now} = \%now;
         my $from = $c->{since} // 0;
         push @{ $c->{spans} }, [$old + 0, $from, $last + 0] if $old && $spans++ < SPANS_MAX;
         @$c{qw(since runs)} = ($last, $new);
@@ -55,20 +65,24 @@ sub read_lines
     my @cpus = map { { cpu => $_ + 0, spans => $cpu{$_}{spans}, marks => $cpu{$_}{marks} } }
         sort { $a <=> $b } keys %cpu;
     return { seconds => ($last // 0) + 0, events => \%events, cpus => \@cpus,
+             threads => \%threads, counters => $counters // [],
              stacks => [most_frequent(\%stacks)], not_shown => $dropped + 0 };
 }
 
-# The trace as a structure; or nothing and why not.
+# The trace as a structure; or nothing and why not. Then what babeltrace2 complains of.
 sub load
 {
     my ($folder) = @_;
-    open my $in, '-|', 'babeltrace2', '--clock-seconds', '--no-delta', $folder
+    open my $in, '-|', "babeltrace2 --clock-seconds --no-delta '$folder' 2>'$folder.errors'"
         or return (undef, "babeltrace2: $!");
     my $trace = read_lines($in);
-    close $in or return (undef, 'babeltrace2 cannot read it');
-    return (undef, 'babeltrace2 says what is not understood') if !$trace;
+    my $ended = close $in;
+    my $errors = Text::content("$folder.errors");
+    unlink "$folder.errors";
+    return (undef, 'babeltrace2 says what is not understood') if !$trace && $ended;
+    return (undef, "babeltrace2 cannot read it: $errors" =~ s/\n.*//sr) if !$ended;
     $trace->{label} = basename($folder);
-    return $trace;
+    return ($trace, $errors);
 }
 
 1;

@@ -36,6 +36,7 @@ use Contract;
 use Cover;
 use Guards;
 use Mutants;
+use Text;
 $| = 1;
 
 my $build = $ENV{BUILD} // 'build';
@@ -85,7 +86,7 @@ my @machines = ('PMU=intel-v5', 'PMU=amd-v2 SMP=4',
                 'PMU=intel-v4 SMP=2 ARGS=counters=isolate', 'PMU=none', 'PMU=alderlake SMP=2');
 sub room_of { my ($file) = @_; return (grep { $file =~ m{^$_->[0]/} } @rooms)[0] }
 
-my %needed = Guards::needed(map { Mutants::text($_) } split /\n/, `git ls-files 'kernel/*.h'`);
+my %needed = Guards::needed(map { Text::content($_) } split /\n/, `git ls-files 'kernel/*.h'`);
 my %entry_of = map { $_->{id} => $_ } @{ Contract::entries('tests/contract.md') };
 my (@hand, @generated);
 @hand = Mutants::by_hand() if !$count || $sampled;
@@ -125,7 +126,7 @@ sub said
         kill(TERM => $pid), last if $line =~ $ends;
     }
     close $in;
-    Mutants::text("$folder.log", $log);
+    Text::save("$folder.log", $log);
     return $log;
 }
 
@@ -213,7 +214,7 @@ sub ask_trapped
     };
     my $said = $trapped->($tests);
     return if $said !~ /^(?:noticed|crashed)/;
-    Mutants::text("$folder/$file", Mutants::text("$build/mutants/base/$file"));
+    Text::save("$folder/$file", Text::content("$build/mutants/base/$file"));
     return $trapped->($tests) =~ /^(?:noticed|crashed)/ ? undef : "$said, where the file has traps";
 }
 
@@ -236,30 +237,30 @@ sub try_one
     my $by_hand = @$mutant > 6 || !ref $mutant->[5];
     my $file = $mutant->[$by_hand ? 3 : 1];
     my $path = "$folder/$file";
-    my $whole = Mutants::text($path);
+    my $whole = Text::content($path);
     if ($by_hand) {
         my (undef, undef, undef, undef, $from, $to, undef, $part) = @$mutant;
         my $pattern = Mutants::pattern($from);
         return 'BROKEN the text is not there, or twice' if 1 != (() = $whole =~ /$pattern/g);
         my $before = (stat $path)[9];
-        Mutants::text($path, $whole =~ s/$pattern/$to/r);
+        Text::save($path, $whole =~ s/$pattern/$to/r);
         utime $before, $before, $path if $part;
         utime undef, undef, "$folder/$part" if $part;
     } else {
         my $why = $reason_of{"$file: @$mutant[3, 4]"};
         return "equivalent: $why" if $why;
-        Mutants::text($path, Mutants::changed($mutant, $whole));
+        Text::save($path, Mutants::changed($mutant, $whole));
     }
     # make check wants code without warnings; one by hand need not be good style.
     my $make = "cd $folder && make -s BUILD=$build";
     my $made = sub { return !system "$make @_ >build.log 2>&1 </dev/null" };
     my $warned = !$by_hand && !$made->("WERROR='-Werror -g0 -Wno-empty-body'")
-        && Mutants::text("$folder/build.log") =~ /error: (.*)/ && $1;
+        && Text::content("$folder/build.log") =~ /error: (.*)/ && $1;
     return $by_hand ? 'BROKEN build' : 'not built' if !$made->("TEXT_FLAGS='-w -g0'");
     return "noticed: the compiler: $warned" if $warned;
     return ask_clause($folder, $mutant) if $by_hand;
     return 'equivalent: the same code' if same_objects($folder, $file);
-    my ($unguarded) = Guards::faults(Mutants::text($path), %needed);
+    my ($unguarded) = Guards::faults(Text::content($path), %needed);
     return "noticed: $unguarded" if $unguarded;
     my $said = ask_all($folder, $mutant);
     return $said =~ /^unnoticed by (\S+) / ? ask_trapped($folder, $mutant, $1) // $said : $said;
@@ -278,7 +279,7 @@ sub reached
         system("BUILD=$folder LOG=$folder/log TAP=1 $machines[$n] TESTS='$tests' tests/tools/run"
                . " >$folder/$n.log 2>&1 </dev/null");
     }
-    my @logs = map { Mutants::text("$folder/$_.log") } 0, 1;
+    my @logs = map { Text::content("$folder/$_.log") } 0, 1;
     return (Cover::lines("$folder/ntpmu.elf", @logs), map { /^not ok \d+ - (\S+)/mg } @logs);
 }
 
@@ -299,7 +300,7 @@ sub copy
 sub restore
 {
     my ($folder, $since, $file) = @_;
-    utime $since, $since, "$folder.since" if Mutants::text("$folder.since", '');
+    utime $since, $since, "$folder.since" if Text::save("$folder.since", '');
     utime undef, undef, "$folder/$file";
     system('rm', '-rf', "$folder/tmp");
     for (split /\0/, `cd $folder && find . -type f -newer ../\$(basename $folder).since -print0`) {

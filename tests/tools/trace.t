@@ -30,7 +30,6 @@ sub built
 }
 my $threads = built('tests/samples/threads.c');
 my $calls = built('tests/programs/events.c');
-my $branches = built('tests/programs/branches.c');
 my $sample = built('tests/samples/trace.c');
 my $driver = built('tests/samples/overflow.c', 'DRIVER');
 my $format = built('tests/programs/format.c');
@@ -250,9 +249,9 @@ ok(@$walked && !@loose, 'each record that stacks are asked of has its own next')
 # So do branches, of the ring that was asked for.
 for my $machine ('PMU=intel-v4', 'PMU=intel-v6 SMP=2', 'PMU=amd-v2') {
     ($text, undef, my $branched) =
-        check($branches, "$machine EVENTS=syscall COUNTERS= BRANCHES=syscall,user",
+        check($calls, "$machine PROGRAM_ARGS=100 EVENTS=syscall COUNTERS= BRANCHES=syscall,user",
               qw(SYSCALL_ENTER SYSCALL_EXIT LAST_BRANCH));
-    my ($times, $mark) = $text =~ /^marked (\d+) times at (\w+)/m;
+    my ($times, $mark) = $text =~ /^(\d+) system calls, marked at (\w+)/m;
     my ($marked, %before, @loose) = (0);
     for (@$branched) {
         my ($kind, $cpu) = /\] (\w+): \{ cpu_id = (\d+) \}/;
@@ -374,26 +373,24 @@ sub refused_trace
         or diag("status $status, want '$why': $output");
 }
 
-refused_trace('PMU=none EVENTS=cswitch COUNTERS=instructions', 'there is no PMU');
-refused_trace('PMU=none EVENTS= COUNTERS=', 'no events are asked for');
-refused_trace('PMU=none EVENTS=cswitch COUNTERS= STACKS=ready', 'stacks of ready need that event');
-refused_trace('PMU=none EVENTS=cswitch COUNTERS= STACKS=other', 'no event is called other');
-refused_trace('PMU=intel-v6 EVENTS=cswitch COUNTERS= BRANCHES=ready',
-              'branches of ready need that event');
-refused_trace('PMU=none EVENTS=cswitch COUNTERS= BRANCHES=cswitch',
-              'a processor has no list of last branches');
-refused_trace('PMU=amd-v2 EVENTS=cswitch COUNTERS= BRANCHES=cswitch,calls',
-              'leaves nothing out like that');
-refused_trace('PMU=none EVENTS=cswitch,nonsense COUNTERS=', 'no event is called nonsense');
-refused_trace('PMU=none EVENTS=pmc COUNTERS=', 'pmc samples by the counters');
-refused_trace('PMU=intel-v2 EVENTS=cswitch COUNTERS=nonsense', 'no counter called nonsense');
-refused_trace('PMU=intel-v2 EVENTS=cswitch COUNTERS=instructions,Instructions', 'asked for twice');
-refused_trace('PMU=intel-v1 EVENTS=cswitch COUNTERS=instructions,cycles,branches',
-              'more counters than there are: 2');
-refused_trace('PMU=intel-v2 EVENTS=cswitch,syscall,interrupt,ready COUNTERS=cycles',
-              'counters go with four');
-refused_trace('PMU=intel-v1 EVENTS=pmc COUNTERS=instructions,cycles',
-              'cannot count all of these at once');
+refused_trace(@$_) for
+    ['PMU=none EVENTS=cswitch COUNTERS=instructions', 'there is no PMU'],
+    ['PMU=none EVENTS= COUNTERS=', 'no events are asked for'],
+    ['PMU=none EVENTS=cswitch COUNTERS= STACKS=ready', 'stacks of ready need that event'],
+    ['PMU=none EVENTS=cswitch COUNTERS= STACKS=other', 'no event is called other'],
+    ['PMU=intel-v6 EVENTS=cswitch COUNTERS= BRANCHES=ready', 'branches of ready need that event'],
+    ['PMU=none EVENTS=cswitch COUNTERS= BRANCHES=cswitch',
+     'a processor has no list of last branches'],
+    ['PMU=amd-v2 EVENTS=cswitch COUNTERS= BRANCHES=cswitch,calls', 'leaves nothing out like that'],
+    ['PMU=none EVENTS=cswitch,nonsense COUNTERS=', 'no event is called nonsense'],
+    ['PMU=none EVENTS=pmc COUNTERS=', 'pmc samples by the counters'],
+    ['PMU=intel-v2 EVENTS=cswitch COUNTERS=nonsense', 'no counter called nonsense'],
+    ['PMU=intel-v2 EVENTS=cswitch COUNTERS=instructions,Instructions', 'asked for twice'],
+    ['PMU=intel-v1 EVENTS=cswitch COUNTERS=instructions,cycles,branches',
+     'more counters than there are: 2'],
+    ['PMU=intel-v2 EVENTS=cswitch,syscall,interrupt,ready COUNTERS=cycles',
+     'counters go with four'],
+    ['PMU=intel-v1 EVENTS=pmc COUNTERS=instructions,cycles', 'cannot count all of these at once'];
 # Each instruction is stepped.
 my ($hung) = trace($threads, 'TIMEOUT=1 PMU=intel-v2,step EVENTS=cswitch COUNTERS=branches');
 is($hung, 124, 'a program that does not end in time leaves no trace');

@@ -9,7 +9,6 @@
 #include "pmu/virt/vcpu.h"
 #include "tests/guests/fuzz/fuzz.h"
 #include "tests/guests/fuzz/guest.h"
-#include "tests/guests/fuzz/walk.h"
 
 /* Mostly one that is mapped. */
 static uint64_t mapped_address(void)

@@ -17,7 +17,6 @@
 #include "pmu/virt/guests/virt_payload.h"
 #include "tests/guests/fuzz/fuzz.h"
 #include "tests/guests/fuzz/guest.h"
-#include "tests/guests/fuzz/walk.h"
 
 enum { PAGE = 4096, FRAMES = 24, TABLES = 8 };
 #define CR4_LA57 (1u << 12)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/guests/fuzz/walk.h. Source: AMD64 APM volume 2, "Page Translation and Protection". */
-#include "tests/guests/fuzz/walk.h"
+/* walk of guest.h. Source: AMD64 APM volume 2, "Page Translation and Protection". */
+#include "tests/guests/fuzz/guest.h"
 #include <string.h>
 #include "kernel/base/msr.h"
 #include "tests/guests/fuzz/fuzz.h"

@@ -77,21 +77,16 @@ static bool equal(const void *a, const char *b, unsigned count)
     return true;
 }
 
-static unsigned length(const char *text)
-{
-    unsigned n = 0;
-    while (text[n])
-        n++;
-    return n;
-}
-
 /* Whether the word stands in front of "--". */
 static bool asked(const char *line, const char *word)
 {
-    unsigned n = length(word);
-    for (; *line && !equal(line, "-- ", 3); line++)
-        if (equal(line, word, n) && (line[n] == ' ' || !line[n]))
+    for (; *line && !equal(line, "-- ", 3); line++) {
+        unsigned n = 0;
+        while (word[n] && line[n] == word[n])
+            n++;
+        if (!word[n] && (line[n] == ' ' || !line[n]))
             return true;
+    }
     return false;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* pe.c and pe_names.c on the host, built with sanitizers: fuzz SEED COUNT FILE... reads
  * COUNT mutated copies of each file as the kernel does, up to all imports, exports, symbols and
- * relocations. What reads or writes outside the file, or the image, ends the program.
- * tests/programs/fuzz-images does it with whole machines, far fewer. */
+ * relocations. What reads or writes outside the file, or the image, ends the program. fuzz SEED
+ * COUNT to PREFIX FILE writes the copies, PREFIX and a number, for tests/programs/fuzz-images. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "kernel/image/pe.h"
+#include "tests/guests/fuzz/fuzz.h"
 
 #define AREAS 40
 #define STEPS_MAX 100000u /* imports and exports: an image of 2 GB may say it has millions */
@@ -22,14 +23,6 @@ struct file {
     struct area areas[AREAS];
     unsigned count;
 };
-
-static uint64_t state;
-
-static uint32_t chance(uint32_t below)
-{
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    return below ? (uint32_t)((state >> 16) % below) : 0;
-}
 
 static void *get(size_t size, bool zeroed)
 {
@@ -74,24 +67,35 @@ static bool open_file(struct file *f, const char *name)
     return f->count > 3;
 }
 
+/* Of each tenth, random bytes for code. */
+static void mutate_code(const struct file *f, uint8_t *copy)
+{
+    struct pe pe;
+    pe_open(&pe, f->bytes, f->size);
+    for (unsigned i = 0; i < pe.sections; i++) {
+        struct pe_section s = pe_section(&pe, f->bytes, i);
+        for (uint32_t n = 0; s.executable && n < s.file_size; n++)
+            copy[s.file_offset + n] = (uint8_t)fuzz_bits();
+    }
+}
+
 /* A copy of exactly its size, so that the byte after it is noticed. */
 static uint8_t *mutate(const struct file *f, size_t *size)
 {
-    static const uint32_t edges[] = { 0,          1,          0xff,       0xffff,
-                                      0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff };
-    *size = chance(10) ? f->size : 1 + chance((uint32_t)f->size);
+    *size = fuzz_below(10) ? f->size : 1 + fuzz_below(f->size);
     uint8_t *copy = get(*size, false);
     memcpy(copy, f->bytes, *size);
-    for (unsigned n = 1 + chance(5); n--;) {
-        const struct area *a = &f->areas[chance(f->count)];
-        uint64_t at = a->at + chance((uint32_t)a->size);
-        uint32_t value = chance(2)   ? edges[chance(8)]
-                         : chance(2) ? chance(0x200000)
-                                     : chance(UINT32_MAX);
-        unsigned width = 1u << chance(3);
-        if (chance(2))
-            at &= ~3ull;
-        for (unsigned i = 0; i < width && at + i < *size; i++)
+    if (fuzz_case % 10 == 0 && *size == f->size) {
+        mutate_code(f, copy);
+        return copy;
+    }
+    for (uint64_t n = 1 + fuzz_below(5); n--;) {
+        const struct area *a = &f->areas[fuzz_below(f->count)];
+        uint64_t at = a->at + fuzz_below(a->size), value = fuzz_edge();
+        uint64_t width = 1ul << fuzz_below(3);
+        if (fuzz_below(2))
+            at &= ~3ul;
+        for (uint64_t i = 0; i < width && at + i < *size; i++)
             copy[at + i] = (uint8_t)(value >> 8 * i);
     }
     return copy;
@@ -133,11 +137,11 @@ static bool read_image(const uint8_t *copy, size_t size)
     for (unsigned i = 0; i < pe.sections; i++)
         sink += pe_section(&pe, copy, i).size;
     for (unsigned n = 0; n < 4; n++)
-        if (pe_symbol(&pe, copy, size, chance(pe.size), name, sizeof name, &offset))
+        if (pe_symbol(&pe, copy, size, (uint32_t)fuzz_below(pe.size), name, sizeof name, &offset))
             sink += use(name);
     uint8_t *image = get(pe.size, true);
     pe_lay_out(&pe, copy, image);
-    pe_relocate(&pe, image, (uint64_t)(1 + chance(1000)) << 16);
+    pe_relocate(&pe, image, (1 + fuzz_below(1000)) << 16);
     sink += look_at_names(&pe, image);
     if (!pe_open_image(&again, image, pe.size))
         sink += look_at_names(&again, image);
@@ -145,27 +149,37 @@ static bool read_image(const uint8_t *copy, size_t size)
     return true;
 }
 
+static void write_image(const char *prefix, const uint8_t *copy, size_t size)
+{
+    char name[200];
+    snprintf(name, sizeof name, "%s%lu", prefix, fuzz_case + 1);
+    FILE *out = fopen(name, "wb");
+    if (!out || fwrite(copy, 1, size, out) != size || fclose(out))
+        perror(name), exit(2);
+}
+
 int main(int argc, char *argv[])
 {
-    uint64_t seed = argc > 3 ? strtoull(argv[1], NULL, 0) : 0,
-             count = argc > 3 ? strtoull(argv[2], NULL, 0) : 0;
+    bool writes = argc > 4 && !strcmp(argv[3], "to");
     uint64_t opened = 0, all = 0;
-    for (int i = 3; i < argc; i++) {
+    for (int i = writes ? 5 : 3; i < argc; i++) {
         struct file f;
+        size_t size;
+        uint64_t count = fuzz_begin(argc, argv, 0);
         if (!open_file(&f, argv[i])) {
             fprintf(stderr, "%s: no image\n", argv[i]);
             return 2;
         }
-        state = (seed + 1) * 0x9e3779b97f4a7c15ull;
-        for (uint64_t n = 0; n < count; n++, all++) {
-            size_t size;
+        for (fuzz_case = 0; fuzz_case < count; fuzz_case++, all++) {
             uint8_t *copy = mutate(&f, &size);
-            opened += read_image(copy, size);
+            if (writes)
+                write_image(argv[4], copy, size);
+            else
+                opened += read_image(copy, size);
             free(copy);
         }
         free(f.bytes);
     }
-    printf("%llu images, seed %llu: %llu opened\n", (unsigned long long)all,
-           (unsigned long long)seed, (unsigned long long)opened);
+    printf("%lu images, seed %s: %lu opened\n", all, argc > 1 ? argv[1] : "", opened);
     return all ? 0 : 2;
 }
