@@ -67,34 +67,6 @@ TEST(etw_lbr, refusals,
     CHECK_STATUS(branch_events(&s, hooks, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
 }
 
-TEST(etw_lbr, one_owner,
-     "one session at a time has the lists: another is busy until it stops; lists that run are not "
-     "changed; the layout of ETW_LBR_SUPPORT is that of Windows 11 [ET-63 slow]")
-{
-    struct session one, two;
-    bool there = hal_branches_can(0);
-    CHECK_EQ(sizeof(ETW_LBR_SUPPORT), 0x14);
-    CHECK_EQ(offsetof(ETW_LBR_SUPPORT, HookId), 0x0c);
-    REQUIRE(start_other(&one, "one", SESSION_MODE) && start_other(&two, "two", SESSION_MODE));
-    CHECK_STATUS(branch_events(&two, hooks, 1), there ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
-    for (unsigned i = 0; i < 2 && there; i++) {
-        CHECK_STATUS(session_branches(&one, 0), STATUS_SUCCESS);
-        CHECK_STATUS(session_branches(&two, 0), STATUS_DEVICE_BUSY);
-        CHECK(!hal_branches_claim());
-        CHECK_STATUS(branch_events(&one, hooks, 4), STATUS_SUCCESS);
-        CHECK_STATUS(branch_events(&one, hooks, 4), STATUS_WMI_ALREADY_ENABLED);
-        CHECK_STATUS(session_branches(&one, 0), STATUS_WMI_ALREADY_ENABLED);
-        CHECK_EQ(session_stop(&one), 0);
-        CHECK(hal_branches_claim());
-        CHECK_STATUS(session_branches(&two, 0), STATUS_DEVICE_BUSY);
-        hal_branches_release();
-        REQUIRE(start_other(&one, "one", SESSION_MODE));
-    }
-    CHECK_STATUS(session_branches(&two, 0), there ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
-    CHECK_EQ(session_stop(&one), 0);
-    CHECK_EQ(session_stop(&two), 0);
-}
-
 #define DEBUGCTL 0x1d9u
 static unsigned recording, entries_left; /* atomic; of all processors */
 
