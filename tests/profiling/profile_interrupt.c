@@ -142,23 +142,6 @@ TEST(profile_interrupt, inside_handler,
     CHECK(outside <= 2); /* the test's own few instructions around the loop */
 }
 
-TEST(profile_interrupt, affinity,
-     "a sample on a processor outside the affinity changes nothing [PO-56]")
-{
-    SKIP_WITH_ONE_CPU();
-    fill_histogram();
-    HANDLE profile = profile_made(BASE, 16 * BUCKETS, 4, buffer, 4 * BUCKETS, ProfileTime, 2);
-    profile_start(profile);
-    test_run_on(0);
-    sample_at(BASE, ProfileTime);
-    CHECK_EQ(sum(), 0);
-    test_run_on(1);
-    sample_at(BASE, ProfileTime);
-    CHECK_EQ(sum(), 1);
-    test_run_anywhere();
-    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
-}
-
 /* --- One process. --- */
 
 /* Makes a sample in a kernel thread that is assigned to the process meanwhile. */

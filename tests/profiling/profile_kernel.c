@@ -17,18 +17,22 @@ static bool samples_on(unsigned cpu, KPROFILE_SOURCE source)
 }
 
 TEST(profile_kernel, everywhere,
-     "an affinity of -1 profiles all active processors of the group, no group those of all "
-     "[PO-21]")
+     "an affinity of -1 profiles all active processors of the group, no group those of all, and "
+     "else each processor those of the affinity alone [PO-21 PO-56]")
 {
-    ULONG counts = 0;
+    ULONG counts = 0, of_first = 0;
     HANDLE profile = profile_made(BASE, 16, 4, &counts, sizeof counts, ProfileTime, ~0ul);
+    HANDLE first = profile_made(BASE, 16, 4, &of_first, sizeof of_first, ProfileTime, 1);
     profile_start(profile);
+    profile_start(first);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
         sample_at(BASE, ProfileTime);
         CHECK_EQ(counts, cpu < cpus_of_group() ? cpu + 1 : cpus_of_group());
+        CHECK_EQ(of_first, 1);
     }
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(first), STATUS_SUCCESS);
     REQUIRE_OK(NtCreateProfileEx(&profile, NULL, (PVOID)BASE, 16, 4, &counts, sizeof counts,
                                  ProfileTime, 0, NULL)); /* no group is all of them */
     profile_start(profile);

@@ -73,8 +73,7 @@ TEST(tp_driver, quiet,
 }
 
 TEST(tp_driver, refused,
-     "each reason against a configuration leaves none, also a source with any bit above 32; a "
-     "reading by system call is refused by each of its own")
+     "each reason against a configuration leaves none, also a source with any bit above 32")
 {
     SKIP_WITHOUT_PMU(); /* nothing can be configured */
     CHECK_STATUS(user_run(user_driver_refused, 0), STATUS_SUCCESS);

@@ -131,26 +131,6 @@ void user_fault_profiled(uint64_t mask)
     asm volatile("movl $0,0" : : : "memory");
 }
 
-void user_grows(uint64_t mask)
-{
-    HANDLE profile = enable_profiling(mask);
-    uint64_t last[MAX_HW_COUNTERS];
-    memset(last, 0, sizeof last);
-    for (unsigned i = 0; i < 1000; i++) {
-        if (i % 64 == 63)
-            Sleep(1);
-        PERFORMANCE_DATA data;
-        read_profile(profile, &data);
-        for (unsigned c = 0; c < MAX_HW_COUNTERS; c++)
-            if (mask >> c & 1) {
-                CHECK(data.HwCounters[c].Value >= last[c]);
-                last[c] = data.HwCounters[c].Value;
-            }
-    }
-    CHECK(last[0] > 1000); /* a read takes some instructions */
-    ring3_disable(profile);
-}
-
 /* Ring 0 interrupts us; all that it does while user_state is 1 lies between the readings. */
 void user_interrupted(uint64_t ticks)
 {
@@ -167,25 +147,21 @@ void user_interrupted(uint64_t ticks)
 void user_each_cpu(uint64_t selector)
 {
     HANDLE profile = enable_profiling(1);
-    uint64_t value = first_element(profile);
-    unsigned seen = 0;
-    for (unsigned cpu = 0;
-         cpu < 64 && SetThreadAffinityMask(GetCurrentThread(), UINT64_C(1) << cpu); cpu++) {
+    uint64_t value = first_element(profile), cpus = ring3_cpus();
+    for (; user_values[0] < USER_ROUNDS * cpus; user_values[0]++) {
+        uint64_t cpu = user_values[0] % cpus;
+        CHECK(SetThreadAffinityMask(GetCurrentThread(), UINT64_C(1) << cpu) != 0);
         Sleep(1); /* the move; on one CPU, too, others run meanwhile */
         CHECK_EQ(GetCurrentProcessorNumber(), cpu);
         uint64_t before = __readpmc((uint32_t)selector);
-        ring3_work(1000);
+        ring3_work(30000); /* nearly a count of 16 bits */
         CHECK(__readpmc((uint32_t)selector) > before);
         uint64_t now = first_element(profile);
         CHECK(now > value);
         value = now;
-        seen++;
     }
-    user_values[0] = seen;
     ring3_disable(profile);
 }
-
-void user_rdpmc(uint64_t selector) { __readpmc((uint32_t)selector); }
 
 static LONG refuse(PEXCEPTION_POINTERS e)
 {
@@ -198,23 +174,18 @@ static LONG refuse(PEXCEPTION_POINTERS e)
 
 void user_rdpmc_each(uint64_t unused)
 {
-    static const uint32_t selectors[] = RDPMC_SELECTORS;
+    static const uint32_t selectors[] = { 0, 1, 0x40000000, 0x3f, 0xffffffff };
+    _Static_assert(3 * ARRAY_SIZE(selectors) == USER_RDPMC_REFUSED, "all are refused");
     CHECK(AddVectoredExceptionHandler(1, refuse) != NULL);
-    for (unsigned i = 0; i < ARRAY_SIZE(selectors); i++)
-        __readpmc(selectors[i]);
-}
-
-void user_rdpmc_mask_0(uint64_t selector)
-{
-    enable_profiling(0);
-    __readpmc((uint32_t)selector);
-}
-
-void user_rdpmc_disabled(uint64_t selector)
-{
-    HANDLE profile = enable_profiling(1);
-    ring3_disable(profile);
-    __readpmc((uint32_t)selector);
+    for (unsigned state = 0; state < 3; state++) { /* never profiled, without counters, not now */
+        HANDLE profile = state ? enable_profiling(state - 1) : NULL;
+        if (state == 2)
+            ring3_disable(profile);
+        for (unsigned i = 0; i < ARRAY_SIZE(selectors); i++)
+            __readpmc(selectors[i]);
+        if (state == 1)
+            ring3_disable(profile);
+    }
 }
 
 void user_try_enable(uint64_t wanted)
