@@ -304,11 +304,7 @@ static void end_at_once(void *unused) { (void)unused; }
 static void use_noticed(void)
 {
     const uint32_t before = __atomic_load_n(&notices, __ATOMIC_RELAXED);
-    struct thread *thread = thread_create("noticed", end_at_once, NULL, cpu_all());
-    if (!CHECK(thread != NULL))
-        return;
-    sched_wait(&thread->object, SCHED_FOREVER, Executive);
-    object_release(&thread->object);
+    team_end(thread_create("noticed", end_at_once, NULL, cpu_all()));
     CHECK(__atomic_load_n(&notices, __ATOMIC_RELAXED) > before);
 }
 

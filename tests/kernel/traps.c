@@ -76,23 +76,6 @@ TEST(traps, measured_alone,
     CHECK_EQ(found[1], EXC_PAGE_FAULT);
 }
 
-static void wait_pauses(const uint64_t *count, uint64_t wanted)
-{
-    for (unsigned i = 0; i < 1000000 && __atomic_load_n(count, __ATOMIC_RELAXED) != wanted; i++)
-        pause();
-}
-
-TEST(traps, nmi, "an NMI reaches every CPU and is counted")
-{
-    SKIP_WITH_ONE_CPU(); /* "all others" are also CPUs that firmware left halted in real mode */
-    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
-        uint64_t before = __atomic_load_n(&trap_counts[2], __ATOMIC_RELAXED);
-        apic_nmi_others();
-        wait_pauses(&trap_counts[2], before + cpu_count - 1);
-        CHECK_EQ(trap_counts[2], before + cpu_count - 1);
-    }
-}
-
 TEST(vm, write_xor_execute,
      "no kernel page is both writable and executable, in the image and its direct map")
 {
