@@ -196,8 +196,7 @@ TEST(etw_control, restricted, "a restricted caller is refused every operation on
     REQUIRE(process && session_start(&s, 4, 4));
     process->restricted = true;
     struct thread *thread = user_start(process, user_trace_denied, s.trace);
-    if (thread)
-        sched_wait((struct object *)thread, SCHED_FOREVER, Executive);
+    user_wait(thread);
     user_finish(process, thread);
     CHECK_EQ(session_stop(&s), 0);
     session_close(&s);

@@ -97,10 +97,8 @@ static bool all_written(void)
 static void finish_writers(void)
 {
     __atomic_store_n(&go, 2, __ATOMIC_RELEASE);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        sched_wait(&writers[cpu].thread->object, SCHED_FOREVER, Executive);
-        object_release(&writers[cpu].thread->object);
-    }
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        team_end(writers[cpu].thread);
 }
 
 static void none_lost(ULONG buffer_kb, ULONG buffers, unsigned ahead)

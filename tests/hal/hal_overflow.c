@@ -354,7 +354,7 @@ static NTSTATUS set_driver(PMIHANDLER handler)
 
 TEST(hal_overflow, driver_handler,
      "a driver's interrupt handler is called before the status is cleared, in addition to the "
-     "owner's; there is one at a time")
+     "owner's; there is one at a time [HC-49]")
 {
     PMIHANDLER handler = driver_pmi;
     SKIP_WITHOUT_INSTRUCTIONS();

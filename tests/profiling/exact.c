@@ -143,9 +143,8 @@ static void read_raw(struct process *process, unsigned cpu, unsigned ctr)
     struct thread *thread =
         user_thread("raw", process, (uint64_t)user_exact_raw,
                     pmu_rdpmc_index(ctr) | expected_raw(cpu) << 32, cpu_set_one(cpu));
-    if (!CHECK(thread != NULL))
+    if (!user_wait(thread))
         return;
-    sched_wait(&thread->object, SCHED_FOREVER, Executive);
     CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
     object_release(&thread->object);
 }

@@ -196,8 +196,7 @@ TEST(profile_interrupt, restricted, "a restricted process cannot profile kernel 
     REQUIRE(process);
     process->restricted = true;
     struct thread *thread = user_start(process, user_profile_restricted, 0);
-    REQUIRE(thread);
-    sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    user_wait(thread);
     user_finish(process, thread);
 }
 

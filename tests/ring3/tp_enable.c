@@ -93,14 +93,6 @@ TEST_USER(tp_enable, enabled_twice,
     ring3_disable(profile);
 }
 
-/* A child that sleeps while shared.go is 0. */
-static DWORD sleeper(PVOID unused)
-{
-    __atomic_store_n(&shared.ready, 1, __ATOMIC_RELEASE);
-    ring3_wait(&shared.go, 1);
-    return (DWORD)(ring3_profiled() ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS);
-}
-
 static HANDLE start_child(LPTHREAD_START_ROUTINE function)
 {
     shared.go = shared.ready = 0;
@@ -115,15 +107,6 @@ static void end_child(HANDLE child)
     CHECK_STATUS((NTSTATUS)ring3_end(child), STATUS_SUCCESS);
 }
 
-TEST_USER(tp_enable, another_thread, "another thread's profiling cannot be enabled [TP-35 TP-42]")
-{
-    HANDLE child = start_child(sleeper);
-    refused_enable(child, 0, 0, STATUS_NOT_SUPPORTED);
-    refused_enable(child, 1, 0xffff, STATUS_NOT_SUPPORTED);
-    ring3_query(child, FALSE);
-    end_child(child);
-}
-
 static DWORD profiled_for_a_while(PVOID unused)
 {
     shared.profile = ring3_enable(1, 0);
@@ -136,13 +119,16 @@ static DWORD profiled_for_a_while(PVOID unused)
 }
 
 TEST_USER(tp_enable, query_another,
-          "a query works for any thread; one that has ended is not profiled [TP-46 TP-53]")
+          "a query works for any thread, an enable does not; one that has ended is not profiled "
+          "[TP-35 TP-42 TP-46 TP-53]")
 {
     HANDLE child = start_child(profiled_for_a_while);
     ring3_query(child, TRUE);
     CHECK(!ring3_profiled());
     __atomic_store_n(&shared.go, 2, __ATOMIC_RELEASE);
     ring3_wait(&shared.ready, 2);
+    refused_enable(child, 0, 0, STATUS_NOT_SUPPORTED);
+    refused_enable(child, 1, 0xffff, STATUS_NOT_SUPPORTED);
     ring3_query(child, FALSE);
     end_child(child);
     child = start_child(profiled_for_a_while);
