@@ -2,6 +2,7 @@
 /* The overflow of an owned counter, and that a free leaves no counter programmed. The overflow
  * is caused inside an IPI, with interrupts off, so that its interrupt follows immediately. */
 #include "kernel/base/sanitize/kasan.h"
+#include "kernel/driver/nt_driver.h"
 #include "tests/harness/lab.h"
 
 #define PERIOD (KASAN_ON ? 20000u : 1000u) /* a handler is shorter */
@@ -336,38 +337,45 @@ static struct {
     uint64_t status, rip;
 } driver;
 
-static VOID driver_pmi(PKTRAP_FRAME TrapFrame)
+static __attribute__((ms_abi)) void driver_pmi(PVOID frame)
 {
     driver.irql = irql_current();
     driver.cpu = cpu_number();
-    driver.rip = TrapFrame->rip;
+    driver.rip = ((const struct trap_frame *)frame)->rip;
     /* Linux found bit 63 set with PMIs of some processors. */
     driver.status =
         pmu_here()->msr.global_status ? rdmsr(pmu_here()->msr.global_status) & ~(1ul << 63) : 0;
     __atomic_fetch_add(&driver.calls, 1, __ATOMIC_RELEASE);
 }
 
-static NTSTATUS set_driver(PMIHANDLER handler)
+static __attribute__((ms_abi)) void second_pmi(PVOID) { driver.calls = 1000; }
+
+extern HAL_DISPATCH HalDispatchTable;
+typedef NTSTATUS (*__attribute__((ms_abi)) set_information)(HAL_SET_INFORMATION_CLASS, ULONG,
+                                                            PVOID);
+
+/* As drivers call it. */
+static NTSTATUS set_driver(ULONG size, void (*handler)(PVOID) __attribute__((ms_abi)))
 {
-    return HalSetSystemInformation(HalProfileSourceInterruptHandler, sizeof handler, &handler);
+    const set_information set_it =
+        (set_information)(uint64_t)HalDispatchTable.HalSetSystemInformation;
+    return set_it(HalProfileSourceInterruptHandler, size, &handler);
 }
 
 TEST(hal_overflow, driver_handler,
      "a driver's interrupt handler is called before the status is cleared, in addition to the "
      "owner's; there is one at a time [HC-49]")
 {
-    PMIHANDLER handler = driver_pmi;
+    const ULONG size = sizeof(PVOID);
     SKIP_WITHOUT_INSTRUCTIONS();
     if (hal_pmi_is_nmi()) {
-        CHECK_STATUS(set_driver(driver_pmi), STATUS_NOT_SUPPORTED);
+        CHECK_STATUS(set_driver(size, driver_pmi), STATUS_NOT_SUPPORTED);
         return;
     }
     unsigned ctr = bit_lowest(common_instructions());
-    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceInterruptHandler, sizeof handler - 1,
-                                         &handler),
-                 STATUS_INFO_LENGTH_MISMATCH);
-    REQUIRE_STATUS(set_driver(driver_pmi), STATUS_SUCCESS);
-    CHECK_STATUS(set_driver(driver_pmi), STATUS_DEVICE_BUSY);
+    CHECK_STATUS(set_driver(size - 1, driver_pmi), STATUS_INFO_LENGTH_MISMATCH);
+    REQUIRE_OK(set_driver(2 * size, driver_pmi)); /* of a larger structure it is the first */
+    CHECK_STATUS(set_driver(size, second_pmi), STATUS_DEVICE_BUSY);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         forget_seen();
         driver.calls = 0;
@@ -380,7 +388,7 @@ TEST(hal_overflow, driver_handler,
         CHECK_EQ(driver.status, pmu_of(cpu)->msr.global_status ? PMU_BIT(ctr) : 0);
         release_owner(handle);
     }
-    CHECK_STATUS(set_driver(NULL), STATUS_SUCCESS);
+    CHECK_STATUS(set_driver(size, NULL), STATUS_SUCCESS);
     HANDLE handle = own_counters(cpu_set_one(0), PMU_BIT(ctr), first_handler);
     forget_seen();
     overflow_on(0, PMU_BIT(ctr));
@@ -388,6 +396,6 @@ TEST(hal_overflow, driver_handler,
     release_owner(handle);
     CHECK_EQ(calls(0), 1);
     CHECK(driver.calls == 1); /* not called any more */
-    CHECK_STATUS(set_driver(driver_pmi), STATUS_SUCCESS);
-    CHECK_STATUS(set_driver(NULL), STATUS_SUCCESS);
+    CHECK_STATUS(set_driver(size, driver_pmi), STATUS_SUCCESS);
+    CHECK_STATUS(set_driver(size, NULL), STATUS_SUCCESS);
 }

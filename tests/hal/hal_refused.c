@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters, sources: refuse.h's table of what they claim. Beside each call there
- * is an owner, whose counter counts on and whose handler is called afterwards, too. */
+/* Counters, sources: refuse.h's table of what they claim. Beside each call there is an owner, whose
+ * counter counts on and whose handler is called afterwards, too. */
 #include "kernel/driver/nt_driver.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/refuse.h"
