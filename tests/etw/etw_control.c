@@ -195,9 +195,7 @@ TEST(etw_control, restricted, "a restricted caller is refused every operation on
     struct process *process = user_process();
     REQUIRE(process && session_start(&s, 4, 4));
     process->restricted = true;
-    struct thread *thread = user_start(process, user_trace_denied, s.trace);
-    user_wait(thread);
-    user_finish(process, thread);
+    user_finish(process, user_start(process, user_trace_denied, s.trace));
     CHECK_EQ(session_stop(&s), 0);
     session_close(&s);
 }

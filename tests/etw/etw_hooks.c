@@ -6,6 +6,8 @@
 
 #define CALLS 10
 
+extern const uint8_t trap_stubs[256][16];
+
 static uint64_t called[MAX_CPUS]; /* when, the last time */
 
 static void call_me(void *) { called[cpu_number()] = rdtsc(); }
@@ -31,6 +33,8 @@ TEST(etw_hooks, ipis,
         const PERFINFO_DPC_INFORMATION *ipi = r.payload;
         const PERFINFO_INTERRUPT_INFORMATION *i = r.payload;
         if (r.header->HookId == PERFINFO_LOG_TYPE_INTERRUPT) {
+            CHECK_EQ(r.size, sizeof *i);
+            CHECK_EQ((uint64_t)i->ServiceRoutine, (uint64_t)trap_stubs[i->Vector & 0xff]);
             around[cpu] += i->Vector == VECTOR_CALL && i->InitialTime < times[cpu] &&
                            times[cpu] < r.header->TimeStamp;
             continue;

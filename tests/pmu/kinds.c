@@ -249,13 +249,10 @@ TEST(kinds, session,
 
 /* --- Threads. --- */
 
-static void finish_thread(struct runner r) { user_finish(r.process, r.thread); }
-
 static void run_there(void (*function)(uint64_t), uint64_t argument, struct cpu_set affinity)
 {
     struct runner r = start_on(function, argument, affinity);
-    user_wait(r.thread);
-    finish_thread(r);
+    user_finish(r.process, r.thread);
 }
 
 static void program_instructions(void *ctr)

@@ -45,18 +45,12 @@ static void migrate(void *argument)
 static unsigned run_migrated(void (*function)(uint64_t), uint64_t argument)
 {
     struct process *process = user_process();
-    struct migrator m = { .target = process ? user_start(process, function, argument | exactness())
-                                            : NULL };
-    if (!CHECK(m.target != NULL))
-        return 0;
-    struct thread *mover = thread_create("migrator", migrate, &m, SMP_ALL);
-    CHECK(mover != NULL);
-    sched_wait(&m.target->object, SCHED_FOREVER, Executive);
+    struct migrator m = { .target = user_start(process, function, argument | exactness()) };
+    struct thread *mover = m.target ? thread_create("migrator", migrate, &m, SMP_ALL) : NULL;
+    user_wait(m.target);
     __atomic_store_n(&m.stop, 1, __ATOMIC_RELEASE);
-    if (mover)
-        team_end(mover);
-    exactness_print(process);
-    user_finish(process, m.target);
+    team_end(mover);
+    exactness_finish(process, m.target);
     return m.moves;
 }
 

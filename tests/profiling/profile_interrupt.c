@@ -195,9 +195,7 @@ TEST(profile_interrupt, restricted, "a restricted process cannot profile kernel 
     struct process *process = user_process();
     REQUIRE(process);
     process->restricted = true;
-    struct thread *thread = user_start(process, user_profile_restricted, 0);
-    user_wait(thread);
-    user_finish(process, thread);
+    user_finish(process, user_start(process, user_profile_restricted, 0));
 }
 
 /* --- All small combinations, between guard pages. --- */

@@ -147,6 +147,5 @@ TEST(profile_kernel, locked,
     peek_wait(r.process, &user_state, 3);
     CHECK_EQ(phys_free_pages(), before + 2); /* and the list of the buffer's pages */
     __atomic_store_n(go_on, 3, __ATOMIC_RELEASE);
-    sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
     user_finish(r.process, r.thread);
 }

@@ -91,7 +91,6 @@ TEST(tp_driver, dies_while_others_count,
     struct runner reader = start_profiled(user_run_until_emptied),
                   sleeper = start_profiled(user_sleep_profiled);
     end_by_force(holder.process, holder.thread);
-    user_wait(reader.thread);
     user_finish(reader.process, reader.thread);
     nothing_configured();
     CHECK(hal_counters_available(SMP_ALL) != before);

@@ -22,8 +22,6 @@ static unsigned seek_once(struct runner all[4], bool moved)
                 sched_set_affinity(all[i].thread, cpu_set_one(moves % cpu_count));
         sched_wait(NULL, clock_ns() + 4 * sched_tick_ns(), DelayExecution);
     }
-    if (seeker->thread)
-        sched_wait(&seeker->thread->object, SCHED_FOREVER, Executive);
     user_finish(seeker->process, seeker->thread);
     return moves;
 }

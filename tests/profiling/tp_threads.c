@@ -6,22 +6,6 @@
  * Sources: Microsoft's pages; what they leave open is as in the TP lines of tests/contract.md. */
 #include "tests/harness/peek.h"
 
-static void end_runner(struct runner *r) { end_by_force(r->process, r->thread); }
-
-/* Waits for the thread; its exit status. */
-static NTSTATUS finish_runner(struct runner *r)
-{
-    NTSTATUS status = STATUS_NO_MEMORY;
-    if (r->thread) {
-        sched_wait(&r->thread->object, SCHED_FOREVER, Executive);
-        status = r->thread->exit_status;
-        object_release(&r->thread->object);
-    }
-    if (r->process)
-        object_release(&r->process->object);
-    return status;
-}
-
 static NTSTATUS set_one(uint64_t ctr)
 {
     HARDWARE_COUNTER c = { PMCCounter, 0, pmu_rdpmc_index((unsigned)ctr) };
@@ -75,7 +59,7 @@ TEST(tp_threads, configuration_not_in_use,
         CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
         nap();
     }
-    end_runner(&r);
+    end_by_force(r.process, r.thread);
 }
 
 static void ended(NTSTATUS found, NTSTATUS wanted)
@@ -103,7 +87,7 @@ TEST(tp_threads, ends_enabled,
                          STATUS_WMI_ALREADY_ENABLED);
         if (r.thread)
             thread_terminate(r.thread, STATUS_TIMEOUT);
-        ended(finish_runner(&r), STATUS_TIMEOUT);
+        ended(user_end(r.process, r.thread), STATUS_TIMEOUT);
     }
 }
 
@@ -133,9 +117,9 @@ static void not_allowed_beside_others(void)
     for (unsigned cpu = 0; cpu < n; cpu++)
         not_allowed(cpu_set_one(cpu));
     for (unsigned cpu = 0; cpu < n; cpu++) {
-        end_runner(&spinning[cpu]);
+        end_by_force(spinning[cpu].process, spinning[cpu].thread);
         not_allowed(cpu_set_one(cpu));
-        end_runner(&sleeping[cpu]);
+        end_by_force(sleeping[cpu].process, sleeping[cpu].thread);
     }
 }
 
@@ -161,7 +145,7 @@ TEST(tp_threads, rdpmc_allowed,
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     struct runner r = start_on(user_each_cpu, pmu_rdpmc_index(ctr), SMP_ALL);
     if (!thread_profiling_pce) {
-        CHECK_STATUS(finish_runner(&r), STATUS_PRIVILEGED_INSTRUCTION);
+        CHECK_STATUS(user_end(r.process, r.thread), STATUS_PRIVILEGED_INSTRUCTION);
     } else if (user_wait(r.thread)) {
         CHECK_EQ(peek(r.process, &user_values[0]), USER_ROUNDS * cpus_of_group());
         user_finish(r.process, r.thread);

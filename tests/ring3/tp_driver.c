@@ -80,17 +80,14 @@ void user_driver_refused(uint64_t unused)
 void user_driver_second(uint64_t selector)
 {
     ULONG64 found;
-    HANDLE profile = NULL;
     PERFORMANCE_DATA data;
     CHECK_STATUS(set_configuration(1), STATUS_WMI_ALREADY_ENABLED);
     CHECK_STATUS(set_configuration(0), STATUS_WMI_ALREADY_ENABLED);
     CHECK_EQ(configured_counters(&found), 1);
     CHECK_EQ(found, selector);
-    REQUIRE(EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile) == ERROR_SUCCESS);
+    HANDLE profile = ring3_enable(0, 1);
     ring3_work(10000);
-    ring3_data(&data);
-    CHECK_EQ(ReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data),
-             ERROR_SUCCESS);
+    ring3_read(profile, READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data);
     CHECK_EQ(data.HwCountersCount, 1);
     CHECK(data.HwCounters[0].Value > 20000);
     ring3_disable(profile);

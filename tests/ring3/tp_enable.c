@@ -85,11 +85,10 @@ TEST_USER(tp_enable, enabled_twice,
           "a second enable is refused and does not disturb the first [TP-38 TP-42]")
 {
     PERFORMANCE_DATA data;
-    ring3_data(&data);
     HANDLE profile = ring3_enable(1, 1);
     refused_enable(NtCurrentThread(), 1, 1, STATUS_WMI_ALREADY_ENABLED);
     refused_enable(NtCurrentThread(), 0, 0xffff, STATUS_WMI_ALREADY_ENABLED);
-    CHECK_EQ(ReadThreadProfilingData(profile, 1, &data), ERROR_SUCCESS);
+    ring3_read(profile, 1, &data);
     ring3_disable(profile);
 }
 
@@ -155,11 +154,10 @@ TEST_USER(tp_enable, disable_another,
           "TP-51]")
 {
     PERFORMANCE_DATA data;
-    ring3_data(&data);
     HANDLE profile = ring3_enable(1, 0);
     CHECK_STATUS(ring3_run(disable_others, profile), STATUS_SUCCESS);
     CHECK(ring3_profiled());
-    CHECK_EQ(ReadThreadProfilingData(profile, 1, &data), ERROR_SUCCESS);
+    ring3_read(profile, 1, &data);
     CHECK(data.ContextSwitchCount > 0);
     ring3_disable(profile);
 }
@@ -168,8 +166,6 @@ TEST_USER(tp_enable, starts_again,
           "after disable and enable, switches and cycles start from zero [TP-52]")
 {
     PERFORMANCE_DATA first, second;
-    ring3_data(&first);
-    ring3_data(&second);
     HANDLE profile = ring3_enable(1, 0);
     for (unsigned i = 0; i < 20; i++)
         Sleep(1);
@@ -178,7 +174,7 @@ TEST_USER(tp_enable, starts_again,
     passed = __rdtsc() - passed;
     do { /* longer than what follows will take */
         ring3_work(1000000);
-        CHECK_EQ(ReadThreadProfilingData(profile, 1, &first), ERROR_SUCCESS);
+        ring3_read(profile, 1, &first);
     } while (first.CycleTime < 2 * passed);
     ring3_disable(profile);
     CHECK(first.ContextSwitchCount >= 20);
@@ -187,7 +183,7 @@ TEST_USER(tp_enable, starts_again,
         passed = __rdtsc();
         profile = ring3_enable(1, 0);
         Sleep(1); /* the kernel's own total is in the block from the first switch on */
-        CHECK_EQ(ReadThreadProfilingData(profile, 1, &second), ERROR_SUCCESS);
+        ring3_read(profile, 1, &second);
         passed = __rdtsc() - passed;
         CHECK_RANGE(second.CycleTime, 1, passed);
         CHECK(second.ContextSwitchCount < 10); /* a quantum may have ended */

@@ -9,16 +9,10 @@
 #define FILL_64 UINT64_C(0xa5a5a5a5a5a5a5a5)
 #define BIT(n) (UINT64_C(1) << (n))
 
-static void read_data(HANDLE profile, DWORD flags, PERFORMANCE_DATA *data)
-{
-    ring3_data(data);
-    CHECK_EQ(ReadThreadProfilingData(profile, flags, data), ERROR_SUCCESS);
-}
-
 static uint64_t cycles(HANDLE profile)
 {
     PERFORMANCE_DATA data;
-    read_data(profile, 0, &data);
+    ring3_read(profile, 0, &data);
     return data.CycleTime;
 }
 
@@ -65,7 +59,7 @@ static void check_written(DWORD flags, DWORD64 mask)
 {
     HANDLE profile = ring3_enable(1, mask);
     PERFORMANCE_DATA data;
-    read_data(profile, flags, &data);
+    ring3_read(profile, flags, &data);
     CHECK_EQ(data.Size, sizeof data);
     CHECK_EQ(data.Version, PERFORMANCE_DATA_VERSION);
     CHECK(data.CycleTime != FILL_64 && data.CycleTime > 0);
@@ -100,7 +94,7 @@ TEST_USER(tp_read, reasons_stay, "a read of counters alone leaves reasons for la
     PERFORMANCE_DATA data;
     ring3_reasons(profile);
     Sleep(1);
-    read_data(profile, COUNTERS, &data);
+    ring3_read(profile, COUNTERS, &data);
     CHECK(ring3_reasons(profile) & BIT(DelayExecution));
     ring3_disable(profile);
 }
@@ -118,7 +112,7 @@ TEST_USER(tp_read, switches_counted,
         PERFORMANCE_DATA data;
         do { /* where a host takes the CPU away the time may be past before the wait begins */
             Sleep(1);
-            read_data(profile, DISPATCHING, &data);
+            ring3_read(profile, DISPATCHING, &data);
         } while (++sleeps < MOST_SLEEPS && data.ContextSwitchCount == last);
         CHECK(data.ContextSwitchCount >= blocked);
         CHECK(data.ContextSwitchCount > last);
@@ -178,7 +172,7 @@ TEST_USER(tp_read, ticks_repeat_nothing,
         uint64_t updates = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
         uint64_t start = __atomic_load_n(&block->CycleTime.Start, __ATOMIC_ACQUIRE);
         ULONG switches = block->ContextSwitches;
-        read_data(profile, DISPATCHING, &data);
+        ring3_read(profile, DISPATCHING, &data);
         if (__atomic_load_n(&block->CycleTime.Start, __ATOMIC_ACQUIRE) != start &&
             __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == updates)
             ticks += CHECK_EQ(block->ContextSwitches, switches);

@@ -7,29 +7,19 @@
 uint64_t user_state, user_reads, user_handle, user_values[4];
 PERFORMANCE_DATA user_data;
 
-static HANDLE enable_profiling(uint64_t mask)
-{
-    HANDLE profile = ring3_enable(1, mask);
-    return profile;
-}
-
-static void read_profile(HANDLE profile, PERFORMANCE_DATA *data)
-{
-    ring3_data(data);
-    CHECK_EQ(ReadThreadProfilingData(profile, BOTH, data), ERROR_SUCCESS);
-}
+static HANDLE enable_profiling(uint64_t mask) { return ring3_enable(1, mask); }
 
 static uint64_t first_element(HANDLE profile)
 {
     PERFORMANCE_DATA data;
-    read_profile(profile, &data);
+    ring3_read(profile, BOTH, &data);
     return data.HwCounters[0].Value;
 }
 
 static uint64_t cycles(HANDLE profile)
 {
     PERFORMANCE_DATA data;
-    read_profile(profile, &data);
+    ring3_read(profile, BOTH, &data);
     return data.CycleTime;
 }
 
@@ -70,7 +60,7 @@ void user_measure(uint64_t mask)
     for (unsigned i = 0; i < 2; i++) {
         HANDLE profile = enable_profiling(mask);
         ring3_work(100000);
-        read_profile(profile, &user_data);
+        ring3_read(profile, BOTH, &user_data);
         ring3_disable(profile);
     }
 }
@@ -80,11 +70,11 @@ void user_run_until_emptied(uint64_t mask)
     HANDLE profile = enable_profiling(mask);
     PERFORMANCE_DATA now;
     uint64_t last = 0;
-    read_profile(profile, &now);
+    ring3_read(profile, BOTH, &now);
     set_state(1);
     while (now.HwCountersCount) {
         ring3_work(1000);
-        read_profile(profile, &now);
+        ring3_read(profile, BOTH, &now);
         CHECK(now.HwCountersCount == 0 || now.HwCounters[0].Value > last);
         last = now.HwCounters[0].Value;
         __atomic_fetch_add(&user_reads, 1, __ATOMIC_RELEASE);
@@ -93,7 +83,7 @@ void user_run_until_emptied(uint64_t mask)
         CHECK(ring3_all(&now.HwCounters[i], sizeof now.HwCounters[i], mask >> i & 1 ? 0 : FILL));
     for (unsigned i = 0; i < 5; i++) { /* it stays so */
         Sleep(1);
-        read_profile(profile, &now);
+        ring3_read(profile, BOTH, &now);
         CHECK_EQ(now.HwCountersCount, 0);
         CHECK_EQ(now.HwCounters[0].Value, 0);
     }
