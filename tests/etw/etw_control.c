@@ -139,6 +139,13 @@ TEST(etw_control, consumers,
     HANDLE thread = NtCurrentThread();
     uint8_t *bytes = phys_alloc(SESSION_PAGES);
     REQUIRE(bytes && session_start(&s, 8, 8));
+    TRACE_CONSUMER consumer;
+    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 7, &consumer, 16, &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 8, &consumer, 15, &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(NtTraceControl(EtwRealtimeReadCode, &s.consumer, 7, bytes, 8192, &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
     CHECK_STATUS(session_read(&s, bytes, 8191, &n), STATUS_BUFFER_TOO_SMALL);
     CHECK_STATUS(session_read(&s, bytes, 8192, &n), STATUS_SUCCESS);
     CHECK_EQ(n, 0);

@@ -258,8 +258,10 @@ TEST_USER(tp_read, cycles_asleep, "sleep is not in the cycles, work is [TP-67 TP
     ring3_disable(profile);
 }
 
-TEST_USER(tp_read, kernel_clears_reasons,
-          "a reading by system call clears the reasons that it gives, as one in ring 3 does")
+TEST_USER(
+    tp_read, kernel_clears_reasons,
+    "a reading by system call clears the reasons that it gives, as one in ring 3 does, and says "
+    "why it is refused")
 {
     static THREAD_PERFORMANCE_DATA mine;
     const ULONG flags = READ_THREAD_PROFILING_FLAG_DISPATCHING;
@@ -274,5 +276,11 @@ TEST_USER(tp_read, kernel_clears_reasons,
     } while (first.ContextSwitchCount != second.ContextSwitchCount);
     CHECK(first.WaitReasonBitMap & UINT64_C(1) << DelayExecution);
     CHECK_EQ(second.WaitReasonBitMap, 0);
+    CHECK_STATUS(ZwReadThreadProfilingData(&first, flags, &second), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(ZwReadThreadProfilingData(&mine, 4, &second), STATUS_INVALID_PARAMETER_2);
+    CHECK_STATUS(ZwReadThreadProfilingData(&mine, flags, NULL), STATUS_ACCESS_VIOLATION);
+    first.Version++;
+    CHECK_STATUS(ZwReadThreadProfilingData(&mine, flags, &first), STATUS_INVALID_PARAMETER_3);
     CHECK_STATUS(ring3_set(0, 0, FALSE, &mine), STATUS_SUCCESS);
+    CHECK_STATUS(ZwReadThreadProfilingData(&mine, flags, &second), STATUS_PROFILING_NOT_STARTED);
 }
