@@ -297,10 +297,7 @@ static struct vpmu_accesses accesses_of(PMC_HANDLE set, ULONG64 *values, uint64_
     *instructions = vpmu_retired() - start - around;
     struct vpmu_accesses before = vpmu_accesses();
     HalCollectPmcCounters(set, values);
-    struct vpmu_accesses after = vpmu_accesses();
-    return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
-                                   after.wrmsr - before.wrmsr,
-                                   after.interrupts - before.interrupts };
+    return vpmu_accesses_since(before);
 }
 
 static void cost(unsigned cpu)

@@ -186,12 +186,8 @@ static void sample_on(KPROFILE_SOURCE source, struct cpu_set where, bool support
         return;
     hal_profile_stop(source, where);
     profile_start(profile);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        bool samples = false;
-        for (unsigned ctr = 0; ctr < 64; ctr++)
-            samples |= hal_profile_source(ctr, cpu) == source;
-        CHECK_EQ(samples, cpu_set_has(&where, cpu));
-    }
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        CHECK_EQ(profile_samples(cpu, source), cpu_set_has(&where, cpu));
     profile_stop(profile);
     handle_close(profile);
 }

@@ -30,8 +30,7 @@ LAB_EACH(pmu_wraps, each_counting_instructions,
          "wraps at its width, to the event [VP-38 VP-65 VP-73]")
 {
     static const int32_t ends[] = { -2, -1, 0, 1, 2, 50 };
-    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
-        SKIP("the processor does not count the event there");
+    SKIP_WITHOUT_COUNT_OF(PMU_INSTRUCTIONS, ctr);
     for (unsigned i = 0; i < ARRAY_SIZE(ends); i++) {
         uint64_t start =
             ((uint64_t)(int64_t)ends[i] - expected_value()) & pmu_mask(pmu_here(), ctr);
@@ -56,8 +55,7 @@ LAB_EACH(pmu_wraps, each_counting_instructions,
 LAB_EACH(pmu_carries, each_counting_instructions,
          "carries from bit to bit without status and interrupt [VP-38 VP-65]")
 {
-    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
-        SKIP("the processor does not count the event there");
+    SKIP_WITHOUT_COUNT_OF(PMU_INSTRUCTIONS, ctr);
     lab_catch();
     for (unsigned bit = 8; 1ul << bit <= pmu_max_period(pmu_here(), ctr); bit++) {
         uint64_t start = (1ul << bit) - 5;

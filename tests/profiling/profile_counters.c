@@ -7,13 +7,6 @@
 
 #define PERIOD 5000u
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
-#define LOOP_BYTES 64u
-
-static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source)
-{
-    return profile_made((uint64_t)profile_loop_start, LOOP_BYTES, 6, counts, sizeof *counts, source,
-                        ~0ul);
-}
 
 static void close_handle(HANDLE handle) { CHECK_STATUS(NtClose(handle), STATUS_SUCCESS); }
 
@@ -24,7 +17,7 @@ TEST(profile_counters, busy,
     HANDLE everything;
     ULONG counts = 0;
     SKIP_WITHOUT_SOURCE();
-    HANDLE profile = of_loop(&counts, SOURCE);
+    HANDLE profile = profile_of_loop(&counts, SOURCE, ~0ul);
     REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_SUCCESS);
     CHECK_STATUS(NtStartProfile(profile), STATUS_DEVICE_BUSY);
     CHECK_STATUS(NtStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
@@ -45,7 +38,7 @@ TEST(profile_counters, time_needs_none,
     HANDLE everything;
     ULONG counts = 0;
     SKIP_WITHOUT_PMU();
-    HANDLE profile = of_loop(&counts, ProfileTime);
+    HANDLE profile = profile_of_loop(&counts, ProfileTime, ~0ul);
     profile_start(profile);
     CHECK_EQ(hal_counters_owned(), 0);
     REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_SUCCESS);
@@ -62,7 +55,7 @@ TEST(profile_counters, shared,
 {
     ULONG a = 0, b = 0;
     SKIP_WITHOUT_SOURCE();
-    HANDLE first = of_loop(&a, SOURCE), second = of_loop(&b, SOURCE);
+    HANDLE first = profile_of_loop(&a, SOURCE, ~0ul), second = profile_of_loop(&b, SOURCE, ~0ul);
     hal_source_set_interval(SOURCE, PERIOD);
     profile_start(first);
     profile_start(second);
@@ -92,7 +85,7 @@ TEST(profile_counters, rate,
 {
     ULONG counts = 0;
     SKIP_WITHOUT_SOURCE();
-    HANDLE profile = of_loop(&counts, SOURCE);
+    HANDLE profile = profile_of_loop(&counts, SOURCE, ~0ul);
     hal_source_set_interval(SOURCE, 2 * PERIOD);
     profile_start(profile);
     for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {

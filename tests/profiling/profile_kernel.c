@@ -8,14 +8,6 @@
 #define USER_BASE 0x400000u
 #define PAGE (VM_WINDOW + 508 * PAGE_SIZE) /* which no thread's slot needs here */
 
-static bool samples_on(unsigned cpu, KPROFILE_SOURCE source)
-{
-    for (unsigned ctr = 0; ctr < 64; ctr++)
-        if (hal_profile_source(ctr, cpu) == source)
-            return true;
-    return false;
-}
-
 TEST(profile_kernel, everywhere,
      "an affinity of -1 profiles all active processors of the group, no group those of all, and "
      "else each processor those of the affinity alone [PO-21 PO-56]")
@@ -47,7 +39,7 @@ TEST(profile_kernel, everywhere,
         profile = profile_made(BASE, 16, 4, &counts, sizeof counts, SOURCE, where);
         profile_start(profile);
         for (unsigned other = 0; other < cpu_count; other++)
-            CHECK_EQ(samples_on(other, SOURCE), cpu ? other == cpu : other < cpus_of_group());
+            CHECK_EQ(profile_samples(other, SOURCE), cpu ? other == cpu : other < cpus_of_group());
         CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
     }
 }

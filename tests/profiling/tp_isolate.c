@@ -98,10 +98,7 @@ static struct vpmu_accesses accesses_of(struct thread *from, struct thread *to)
 {
     struct vpmu_accesses before = vpmu_accesses();
     switch_counts(from, to);
-    struct vpmu_accesses after = vpmu_accesses();
-    return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
-                                   after.wrmsr - before.wrmsr,
-                                   after.interrupts - before.interrupts };
+    return vpmu_accesses_since(before);
 }
 
 static void check_costs(unsigned n)
