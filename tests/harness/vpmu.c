@@ -48,7 +48,7 @@ bool vpmu_steps(void) { return cpuid(vpmu_leaf(1), 3).eax; }
 
 struct vpmu_accesses vpmu_accesses(void)
 {
-    struct cpuid r = cpuid(vpmu_leaf(1), 0);
+    struct cpuid r = vpmu_present() ? cpuid(vpmu_leaf(1), 0) : (struct cpuid){ 0 };
     return (struct vpmu_accesses){ r.eax, r.ebx, r.ecx, r.edx };
 }
 

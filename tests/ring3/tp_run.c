@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Profiled threads for tests/profiling/tp_*.c, which configures counters in ring 0. */
+#include "kernel/base/rdpmc.h"
 #include "tests/ring3/helpers.h"
 
 #define BOTH (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
@@ -164,7 +165,7 @@ static LONG refuse(PEXCEPTION_POINTERS e)
 
 void user_rdpmc_each(uint64_t unused)
 {
-    static const uint32_t selectors[] = { 0, 1, 0x40000000, 0x3f, 0xffffffff };
+    static const uint32_t selectors[] = { 0, 1, RDPMC_FIXED, 0x3f, 0xffffffff };
     _Static_assert(3 * ARRAY_SIZE(selectors) == USER_RDPMC_REFUSED, "all are refused");
     CHECK(AddVectoredExceptionHandler(1, refuse) != NULL);
     for (unsigned state = 0; state < 3; state++) { /* never profiled, without counters, not now */

@@ -26,7 +26,7 @@ my @house = qw(
     kernel/driver 4350
     kernel/init 530
     boot 1930
-    tests/harness 6700
+    tests/harness 6720
     tests/hal 3690
     tests/pmu 6470
     tests/vpmu 2760

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The virtual PMU survives its guest: SVM instructions, exceptions of all kinds while it counts; and
- * it hides what it does not have. Any value to any register: guests/fuzz. Not to be seen from inside: VP-47 (RDPMC in real mode: the guest starts in long mode). */
+/* The virtual PMU survives its guest: SVM instructions, exceptions of all kinds while it counts; it
+ * hides what it does not have. Any value to any register: guests/fuzz. Not to be seen from inside:
+ * VP-47 (RDPMC in real mode: the guest starts in long mode). */
 #include "tests/harness/lab.h"
 
 enum { VECTOR_UD = 6 };
