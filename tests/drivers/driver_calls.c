@@ -12,9 +12,7 @@
 #pragma GCC diagnostic ignored "-Wformat-extra-args"
 #pragma GCC diagnostic ignored "-Wstringop-truncation"
 
-NTSYSAPI NTSTATUS NTAPI ZwQueryInformationThread(HANDLE, ULONG, PVOID, ULONG, PULONG);
 NTKERNELAPI NTSTATUS NTAPI PsLookupThreadByThreadId(HANDLE ThreadId, PVOID *Thread);
-#define THREAD_GROUP_INFORMATION 30
 
 /* --- DPCs. --- */
 

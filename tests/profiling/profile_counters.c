@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters of profile objects: shared, refused, freed; added sources; many CPUs.
+/* The counters of profile objects: shared, refused, freed; many CPUs.
  *
  * Source: PO-44 to PO-46, PO-71 and PO-72 of tests/contract.md. */
 #include "tests/harness/lab.h"
-#include "tests/harness/printed.h"
 
 #define PERIOD 5000u
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
@@ -11,8 +10,8 @@
 static void close_handle(HANDLE handle) { CHECK_STATUS(NtClose(handle), STATUS_SUCCESS); }
 
 TEST(profile_counters, busy,
-     "without a free counter a start returns STATUS_DEVICE_BUSY, and the object stays stopped; "
-     "the owner can be named [PO-44 HC-45]")
+     "without a free counter a start returns STATUS_DEVICE_BUSY, and the object stays stopped "
+     "[PO-44]")
 {
     HANDLE everything;
     ULONG counts = 0;
@@ -21,32 +20,7 @@ TEST(profile_counters, busy,
     REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_SUCCESS);
     CHECK_STATUS(NtStartProfile(profile), STATUS_DEVICE_BUSY);
     CHECK_STATUS(NtStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
-    CHECK_EQ(profiles_started(), 0);
-    CHECK(is_owned_by(nth_counter(0), 0, "HalAllocateHardwareCounters"));
     CHECK_STATUS(HalFreeHardwareCounters(everything), STATUS_SUCCESS);
-    profile_start(profile);
-    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything),
-                 STATUS_INSUFFICIENT_RESOURCES);
-    profile_stop(profile);
-    CHECK_EQ(hal_counters_owned(), 0);
-    close_handle(profile);
-}
-
-TEST(profile_counters, time_needs_none,
-     "while only ProfileTime is sampled all counters are free [HC-46]")
-{
-    HANDLE everything;
-    ULONG counts = 0;
-    SKIP_WITHOUT_PMU();
-    HANDLE profile = profile_of_loop(&counts, ProfileTime, ~0ul);
-    profile_start(profile);
-    CHECK_EQ(hal_counters_owned(), 0);
-    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_SUCCESS);
-    for (unsigned i = 0; i < 100000 && __atomic_load_n(&counts, __ATOMIC_RELAXED) < 3; i++)
-        profile_loop(1000);
-    CHECK(counts >= 3); /* and it does sample */
-    CHECK_STATUS(HalFreeHardwareCounters(everything), STATUS_SUCCESS);
-    profile_stop(profile);
     close_handle(profile);
 }
 

@@ -76,7 +76,7 @@ void user_profile_buffer(uint64_t base);
 void user_fuzz(uint64_t what);
 
 /* tests/ring3/claims.c: the service with this number; USER_CLAIMS: none. */
-#define USER_CLAIMS 12
+#define USER_CLAIMS 5
 void user_claims(uint64_t which);
 
 /* tests/ring3/exceptions.c: each ends by what its name says. */
