@@ -10,8 +10,8 @@
 static void close_handle(HANDLE handle) { CHECK_STATUS(NtClose(handle), STATUS_SUCCESS); }
 
 TEST(profile_counters, busy,
-     "without a free counter a start returns STATUS_DEVICE_BUSY, and the object stays stopped "
-     "[PO-44]")
+     "without a free counter a start returns STATUS_DEVICE_BUSY, and the object stays stopped; one "
+     "that is started hinders an exclusive owner [PO-44 HC-45]")
 {
     HANDLE everything;
     ULONG counts = 0;
@@ -21,6 +21,10 @@ TEST(profile_counters, busy,
     CHECK_STATUS(NtStartProfile(profile), STATUS_DEVICE_BUSY);
     CHECK_STATUS(NtStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
     CHECK_STATUS(HalFreeHardwareCounters(everything), STATUS_SUCCESS);
+    profile_start(profile);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything),
+                 STATUS_INSUFFICIENT_RESOURCES);
+    profile_stop(profile);
     close_handle(profile);
 }
 
