@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What else a driver may rely on: the order of DPCs and timers, registers under an interrupt, spin
- * locks, pool, addresses, what DbgPrint prints. */
+/* What else a driver may rely on: the order of DPCs and timers, registers under an interrupt,
+ * pool, addresses, what DbgPrint prints. */
 #define __USE_MINGW_ANSI_STDIO 0
 #include "check_driver.h"
 #include <stdarg.h>
@@ -12,9 +12,7 @@
 #pragma GCC diagnostic ignored "-Wformat-extra-args"
 #pragma GCC diagnostic ignored "-Wstringop-truncation"
 
-NTSYSAPI NTSTATUS NTAPI ZwQueryInformationThread(HANDLE, ULONG, PVOID, ULONG, PULONG);
 NTKERNELAPI NTSTATUS NTAPI PsLookupThreadByThreadId(HANDLE ThreadId, PVOID *Thread);
-#define THREAD_GROUP_INFORMATION 30
 
 /* --- DPCs. --- */
 
@@ -137,20 +135,11 @@ static VOID check_registers(VOID)
     CHECK(found == low && found5 == low);
 }
 
-/* --- Locks and processors. --- */
+/* --- Times. --- */
 
-static VOID check_locks(VOID)
+static VOID check_times(VOID)
 {
-    KSPIN_LOCK lock;
-    KIRQL irql;
     LARGE_INTEGER frequency, before, after;
-    KeInitializeSpinLock(&lock);
-    CHECK(KeTestSpinLock(&lock));
-    KeAcquireSpinLock(&lock, &irql);
-    CHECK(irql == PASSIVE_LEVEL && KeGetCurrentIrql() == DISPATCH_LEVEL);
-    CHECK(!KeTestSpinLock(&lock) && !KeTryToAcquireSpinLockAtDpcLevel(&lock));
-    KeReleaseSpinLock(&lock, irql);
-    CHECK(KeTestSpinLock(&lock) && KeGetCurrentIrql() == PASSIVE_LEVEL);
     before = KeQueryPerformanceCounter(&frequency);
     KeStallExecutionProcessor(300);
     after = KeQueryPerformanceCounter(NULL);
@@ -279,7 +268,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_dpcs();
     check_timers();
     check_registers();
-    check_locks();
+    check_times();
     check_pool();
     check_addresses();
     check_threads();

@@ -62,47 +62,6 @@ static VOID check_pci(VOID)
 
 /* --- Memory, times. --- */
 
-/* A view begins at a multiple of 64 KB; in it is what the pool's address shows. */
-static VOID check_section(VOID)
-{
-    static const struct {
-        const WCHAR *Name;
-        ACCESS_MASK Access;
-        NTSTATUS Open, Map;
-    } cases[] = {
-        { L"\\Device\\PhysicalMemory", SECTION_MAP_READ | SECTION_MAP_WRITE, STATUS_SUCCESS,
-          STATUS_SUCCESS },
-        { L"\\device\\physicalmemory", SECTION_MAP_READ, STATUS_SUCCESS, STATUS_ACCESS_DENIED },
-        { L"\\Device\\Memory", SECTION_ALL_ACCESS, STATUS_OBJECT_NAME_NOT_FOUND, 0 },
-    };
-    ULONG *mine = ExAllocatePoolWithTag(NonPagedPool, 64, 'tceS');
-    for (ULONG i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        UNICODE_STRING name;
-        OBJECT_ATTRIBUTES attributes;
-        HANDLE section;
-        PHYSICAL_ADDRESS at = MmGetPhysicalAddress(mine), from = at;
-        PVOID view = NULL;
-        SIZE_T size = 64;
-        RtlInitUnicodeString(&name, cases[i].Name);
-        InitializeObjectAttributes(&attributes, &name, OBJ_CASE_INSENSITIVE, NULL, NULL);
-        IS(ZwOpenSection(&section, cases[i].Access, &attributes), cases[i].Open);
-        if (!NT_SUCCESS(cases[i].Open))
-            continue;
-        IS(ZwMapViewOfSection(section, (HANDLE)(LONG_PTR)-1, &view, 0, size, &from, &size,
-                              ViewShare, 0, PAGE_READWRITE),
-           cases[i].Map);
-        if (NT_SUCCESS(cases[i].Map)) {
-            volatile ULONG *same = (ULONG *)((UCHAR *)view + (at.QuadPart - from.QuadPart));
-            *same = 0x600d;
-            CHECK(*mine == 0x600d && !(from.QuadPart & 0xffff));
-            CHECK(size >= 64 + (SIZE_T)(at.QuadPart - from.QuadPart) && !(size & 0xfff));
-            SUCCEEDS(ZwUnmapViewOfSection((HANDLE)(LONG_PTR)-1, view));
-        }
-        SUCCEEDS(ZwClose(section));
-    }
-    ExFreePoolWithTag(mine, 'tceS');
-}
-
 static VOID check_memory(VOID)
 {
     PHYSICAL_ADDRESS any, low;
@@ -146,7 +105,6 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_strings();
     check_pci();
     check_memory();
-    check_section();
     check_system();
     return check_result();
 }

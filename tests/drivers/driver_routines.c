@@ -38,10 +38,10 @@ static VOID check_spin_locks(VOID)
     IS(lock, 0);
     IS(raise(&lock), PASSIVE_LEVEL);
     acquire(&second);
-    CHECK(lock && second);
+    CHECK(!KeTestSpinLock(&lock) && !KeTryToAcquireSpinLockAtDpcLevel(&second));
     IS(KeGetCurrentIrql(), DISPATCH_LEVEL);
     release(&second);
-    CHECK(lock && !second);
+    CHECK(!KeTestSpinLock(&lock) && KeTestSpinLock(&second));
     IS(KeGetCurrentIrql(), DISPATCH_LEVEL);
     KeReleaseSpinLock(&lock, PASSIVE_LEVEL);
     IS(lock, 0);

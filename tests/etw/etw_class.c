@@ -11,12 +11,6 @@
         0xffffffff, 0xffffffff, 0xffffffff                                                         \
     }
 
-static NTSTATUS set_class(const void *buffer, ULONG length)
-{
-    return NtSetSystemInformation(SystemPerformanceTraceInformation, (PVOID)(uint64_t)buffer,
-                                  length);
-}
-
 static NTSTATUS query_class(void *buffer, ULONG length, ULONG *returned)
 {
     return NtQuerySystemInformation(SystemPerformanceTraceInformation, buffer, length, returned);
@@ -37,21 +31,21 @@ TEST(etw_class, sub_classes,
         for (unsigned i = 0; i < sizeof queryable; i++)
             can_query = can_query || queryable[i] == sub_class;
         words[0] = sub_class; /* the length of no sub-class */
-        CHECK_STATUS(set_class(words, 5),
+        CHECK_STATUS(session_set_class(words, 5),
                      can_set ? STATUS_INFO_LENGTH_MISMATCH : STATUS_NOT_IMPLEMENTED);
         CHECK_STATUS(query_class(words, 5, &n),
                      can_query ? STATUS_INFO_LENGTH_MISMATCH : STATUS_NOT_IMPLEMENTED);
         for (unsigned bit = 6; bit < 32; bit++) {
             words[0] = sub_class | 1u << bit;
-            CHECK_STATUS(set_class(words, 5), STATUS_NOT_IMPLEMENTED);
+            CHECK_STATUS(session_set_class(words, 5), STATUS_NOT_IMPLEMENTED);
             CHECK_STATUS(query_class(words, 5, &n), STATUS_NOT_IMPLEMENTED);
         }
     }
     words[0] = 0xffffffff;
-    CHECK_STATUS(set_class(words, sizeof words), STATUS_NOT_IMPLEMENTED);
+    CHECK_STATUS(session_set_class(words, sizeof words), STATUS_NOT_IMPLEMENTED);
     for (ULONG length = 0; length < 4;
          length++) { /* which would be another status, if it were read */
-        CHECK_STATUS(set_class(words, length), STATUS_INFO_LENGTH_MISMATCH);
+        CHECK_STATUS(session_set_class(words, length), STATUS_INFO_LENGTH_MISMATCH);
         CHECK_STATUS(query_class(words, length, &n), STATUS_INFO_LENGTH_MISMATCH);
     }
     CHECK_STATUS(NtSetSystemInformation(0x1E, words, 8), STATUS_INVALID_INFO_CLASS);
@@ -67,15 +61,15 @@ TEST(etw_class, time_profile,
     CHECK_EQ(n, 8);
     CHECK_EQ(info->ProfileInterval, before);
     info->ProfileInterval = 23456;
-    CHECK_STATUS(set_class(info, 9), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(session_set_class(info, 9), STATUS_INFO_LENGTH_MISMATCH);
     CHECK_EQ(hal_source_interval(ProfileTime), before);
-    CHECK_STATUS(set_class(info, 8), STATUS_SUCCESS);
+    CHECK_STATUS(session_set_class(info, 8), STATUS_SUCCESS);
     CHECK_EQ(hal_source_interval(ProfileTime), 23456);
     info->ProfileInterval = 0;
     CHECK_STATUS(query_class(info, 8, &n), STATUS_SUCCESS);
     CHECK_EQ(info->ProfileInterval, 23456);
     info->ProfileInterval = before;
-    CHECK_STATUS(set_class(info, 8), STATUS_SUCCESS);
+    CHECK_STATUS(session_set_class(info, 8), STATUS_SUCCESS);
 }
 
 TEST(etw_class, group_mask,
@@ -86,13 +80,13 @@ TEST(etw_class, group_mask,
                                                { { 0 } } };
     struct session_info plain, kernel;
     ULONG n;
-    CHECK_STATUS(set_class(&info, sizeof info), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(session_set_class(&info, sizeof info), STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_STATUS(query_class(&info, sizeof info, &n), STATUS_WMI_INSTANCE_NOT_FOUND);
     session_describe(&plain, "plain");
     plain.info.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
     CHECK_STATUS(session_control(EtwStartLoggerCode, &plain), STATUS_SUCCESS);
     info.TraceHandle = plain.info.Wnode.HistoricalContext;
-    CHECK_STATUS(set_class(&info, sizeof info), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_set_class(&info, sizeof info), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(session_control(EtwStopLoggerCode, &plain), STATUS_SUCCESS);
 
     session_describe(&kernel, KERNEL_LOGGER_NAME);
@@ -105,7 +99,7 @@ TEST(etw_class, group_mask,
     CHECK_EQ(info.EventTraceGroupMasks.Masks[1], PERF_MASK_BITS(PERF_CONTEXT_SWITCH));
     CHECK(etw_wants(ETW_CSWITCH));
     info.EventTraceGroupMasks = (PERFINFO_GROUPMASK){ { 0, 0, PERF_MASK_BITS(PERF_SYSCALL) } };
-    CHECK_STATUS(set_class(&info, sizeof info), STATUS_SUCCESS);
+    CHECK_STATUS(session_set_class(&info, sizeof info), STATUS_SUCCESS);
     CHECK(!etw_wants(ETW_CSWITCH) && etw_wants(ETW_SYSCALL_ENTER) && etw_wants(ETW_SYSCALL_EXIT));
     info.EventTraceGroupMasks.Masks[2] = 0;
     CHECK_STATUS(query_class(&info, sizeof info, &n), STATUS_SUCCESS);
@@ -249,7 +243,7 @@ static void check_unit_mask(void)
     add.info.Event[1] = wide; /* bits 11:8 of the event, 35:32 of the select */
     add.info.Event[amd ? 2 : 1] = 0x41;
     add.info.Event[amd ? 3 : 2] = (UCHAR)threshold;
-    CHECK_STATUS(set_class(&add, sizeof add), STATUS_SUCCESS);
+    CHECK_STATUS(session_set_class(&add, sizeof add), STATUS_SUCCESS);
     KPROFILE_SOURCE id = find_source("TestMasked");
     CHECK(source_counters(pmu_here(), id, &select) != 0);
     CHECK_EQ(select & 0xfff00ffff, (uint64_t)wide << 32 | threshold << 24 | 0x412e);
@@ -268,26 +262,26 @@ TEST(etw_class, add_source,
     test_run_on(0);
     for (UCHAR version = 2; version <= 3; version++) {
         struct add add = describe_event("TestRetired", version);
-        CHECK_STATUS(set_class(&add, sizeof add), STATUS_SUCCESS);
+        CHECK_STATUS(session_set_class(&add, sizeof add), STATUS_SUCCESS);
         KPROFILE_SOURCE id = find_source("TestRetired");
         CHECK_RANGE((unsigned)id, 0x19, 0xff);
         CHECK_EQ(hal_source_interval(id), 100000);
-        CHECK_STATUS(set_class(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
+        CHECK_STATUS(session_set_class(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
         REQUIRE_OK(NtCreateProfile(&profile, NULL, NULL, 64, 4, bucket, sizeof bucket, id,
                                    UINT64_C(1) << last));
         REQUIRE_STATUS(NtStartProfile(profile), STATUS_SUCCESS);
         EVENT_TRACE_PROFILE_REMOVE_INFORMATION remove = { EventTraceProfileSourceRemoveInformation,
                                                           id, ANY };
-        CHECK_STATUS(set_class(&remove, sizeof remove), STATUS_DEVICE_BUSY);
+        CHECK_STATUS(session_set_class(&remove, sizeof remove), STATUS_DEVICE_BUSY);
         CHECK_STATUS(NtStopProfile(profile), STATUS_SUCCESS);
         handle_close(profile);
         REQUIRE_STATUS(HalAllocatePmcCounterSet(0, &id, 1, &set_of_one), STATUS_SUCCESS);
-        CHECK_STATUS(set_class(&remove, sizeof remove), STATUS_DEVICE_BUSY);
+        CHECK_STATUS(session_set_class(&remove, sizeof remove), STATUS_DEVICE_BUSY);
         check_counts_instructions(set_of_one);
         HalFreePmcCounterSet(set_of_one);
-        CHECK_STATUS(set_class(&remove, sizeof remove - 1), STATUS_INFO_LENGTH_MISMATCH);
-        CHECK_STATUS(set_class(&remove, sizeof remove), STATUS_SUCCESS);
-        CHECK_STATUS(set_class(&remove, sizeof remove), STATUS_INVALID_PARAMETER);
+        CHECK_STATUS(session_set_class(&remove, sizeof remove - 1), STATUS_INFO_LENGTH_MISMATCH);
+        CHECK_STATUS(session_set_class(&remove, sizeof remove), STATUS_SUCCESS);
+        CHECK_STATUS(session_set_class(&remove, sizeof remove), STATUS_INVALID_PARAMETER);
         CHECK_EQ(find_source("TestRetired"), ProfileTime);
         CHECK_STATUS(NtCreateProfile(&profile, NULL, NULL, 64, 4, bucket, sizeof bucket, id, ~0ul),
                      STATUS_NOT_SUPPORTED);
@@ -306,34 +300,34 @@ TEST(etw_class, add_refusals,
     for (unsigned version = 0; version < 256; version++)
         if (version != 2 && version != 3) {
             struct add odd = describe_event("Odd", (UCHAR)version);
-            CHECK_STATUS(set_class(&odd, sizeof odd), STATUS_INVALID_PARAMETER);
+            CHECK_STATUS(session_set_class(&odd, sizeof odd), STATUS_INVALID_PARAMETER);
         }
     struct add add = describe_event("TestRetired", 2);
-    CHECK_STATUS(set_class(&add, sizeof add.info - 1), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(set_class(&add, sizeof add.info),
+    CHECK_STATUS(session_set_class(&add, sizeof add.info - 1), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(session_set_class(&add, sizeof add.info),
                  STATUS_INVALID_PARAMETER); /* no end within the length */
-    CHECK_STATUS(set_class(&add, ADD_HEAD + 2 * 11), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_set_class(&add, ADD_HEAD + 2 * 11), STATUS_INVALID_PARAMETER);
     for (unsigned i = 0; i < 3; i++) {
         add = describe_event("TestRetired", 2);
         add.info.CpuInfoHierarchy[i] = 0x5a5a;
-        CHECK_STATUS(set_class(&add, sizeof add), STATUS_NOT_SUPPORTED);
+        CHECK_STATUS(session_set_class(&add, sizeof add), STATUS_NOT_SUPPORTED);
     }
     add = describe_event("", 2);
-    CHECK_STATUS(set_class(&add, sizeof add), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_set_class(&add, sizeof add), STATUS_INVALID_PARAMETER);
     add = describe_event("tab\tinside", 2);
-    CHECK_STATUS(set_class(&add, sizeof add), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_set_class(&add, sizeof add), STATUS_INVALID_PARAMETER);
     add = describe_event("of more than thirty-two characters", 2);
-    CHECK_STATUS(set_class(&add, sizeof add), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_set_class(&add, sizeof add), STATUS_INVALID_PARAMETER);
     static struct {
         struct add add;
         uint8_t more[4 * PAGE_SIZE];
     } big;
     memset(&big, 'x', sizeof big);
     big.add = describe_event("of more than thirty-two characters", 2);
-    CHECK_STATUS(set_class(&big, sizeof big), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_set_class(&big, sizeof big), STATUS_INVALID_PARAMETER);
     add = describe_event("Timer", 2);
-    CHECK_STATUS(set_class(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
-    CHECK_STATUS(set_class(&remove, sizeof remove), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_set_class(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(session_set_class(&remove, sizeof remove), STATUS_INVALID_PARAMETER);
     CHECK_EQ(get_list(), before);
 }
 
@@ -341,7 +335,7 @@ TEST(etw_class, without_pmu, "without counters time is the only source, and none
 {
     struct add add = describe_event("TestRetired", 2);
     SKIP_WITH_PMU();
-    CHECK_STATUS(set_class(&add, sizeof add), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(session_set_class(&add, sizeof add), STATUS_NOT_SUPPORTED);
     CHECK_EQ(get_list(), 8 + 0x18 + 16);
 }
 

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* NtTraceControl: start, find and stop of sessions, and every refusal. */
+/* NtTraceControl: start and stop of sessions, their consumers, and every refusal. */
 #include "kernel/ke/etw_stream.h"
 #include "kernel/ke/object.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
-
-static NTSTATUS control_with(ULONG code, struct session_info *d, ULONG in, ULONG out)
-{
-    ULONG n = 0;
-    return NtTraceControl(code, &d->info, in, &d->info, out, &n);
-}
 
 static NTSTATUS stop_by_name(const char *name)
 {
@@ -46,10 +40,12 @@ static const char *const bad_names[] = {
 
 TEST(etw_control, start_refusals, "each reason for which a start is refused leaves the name unused")
 {
-    static const ULONG size = sizeof(WMI_LOGGER_INFORMATION);
     struct session_info d;
+    ULONG n;
     session_describe(&d, SESSION_NAME);
-    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size - 1), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(NtTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info, &d.info,
+                                sizeof d.info - 1, &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
     for (unsigned i = 0; i < ARRAY_SIZE(refusals); i++) {
         session_describe(&d, SESSION_NAME);
         memcpy((uint8_t *)&d.info + refusals[i].offset, &refusals[i].value, sizeof(ULONG));
@@ -133,85 +129,28 @@ TEST(etw_control, many,
     }
 }
 
-TEST(etw_control, find,
-     "query, update, flush and stop find a session by handle, name or GUID, and refuse sessions "
-     "that do not run")
-{
-    static const ULONG codes[] = { EtwQueryLoggerCode, EtwUpdateLoggerCode, EtwFlushLoggerCode,
-                                   EtwStopLoggerCode };
-    WMI_LOGGER_INFORMATION info;
-    struct session_info d;
-    for (unsigned i = 0; i < 4; i++) {
-        CHECK_STATUS(session_by_handle(codes[i], 5, &info), STATUS_WMI_INSTANCE_NOT_FOUND);
-        session_describe(&d, "not there");
-        CHECK_STATUS(session_control(codes[i], &d), STATUS_WMI_INSTANCE_NOT_FOUND);
-        CHECK_STATUS(control_with(codes[i], &d, sizeof d.info - 1, sizeof d.info),
-                     STATUS_INFO_LENGTH_MISMATCH);
-    }
-    session_describe(&d, SESSION_NAME);
-    d.info.BufferSize = 5; /* whole pages */
-    d.info.MaximumBuffers = 3 * cpu_count;
-    d.info.FlushTimer = 7;
-    d.info.MaximumFileSize = 3; /* is kept, although there is no file */
-    d.info.Wnode.ClientContext = 1;
-    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
-    TRACEHANDLE trace = d.info.Wnode.HistoricalContext;
-    info.MaximumFileSize = 99;
-    CHECK_STATUS(session_by_handle(EtwQueryLoggerCode, trace | 0xabcd0000, &info), STATUS_SUCCESS);
-    CHECK_EQ(info.BufferSize, 8);
-    CHECK_EQ(info.NumberOfBuffers, 3 * cpu_count);
-    CHECK_EQ(info.FreeBuffers, 3 * cpu_count);
-    CHECK_EQ(info.FlushTimer, 7);
-    CHECK_EQ(info.MaximumFileSize, 3);
-    CHECK_EQ(info.Wnode.ClientContext, 3);
-    CHECK_EQ(info.LogFileMode, SESSION_MODE);
-    CHECK_EQ(info.EventsLost + info.BuffersWritten + info.RealTimeConsumerCount, 0);
-    session_describe(&d, SESSION_NAME);
-    d.info.EnableFlags = EVENT_TRACE_FLAG_DISPATCHER;
-    CHECK_STATUS(session_control(EtwUpdateLoggerCode, &d), STATUS_SUCCESS);
-    CHECK_EQ(d.info.Wnode.HistoricalContext, trace);
-    CHECK(etw_wants(ETW_READY));
-    session_describe(&d, SESSION_NAME);
-    CHECK_STATUS(session_control(EtwUpdateLoggerCode, &d), STATUS_SUCCESS);
-    CHECK(!etw_wants(ETW_READY));
-    CHECK_STATUS(session_by_handle(EtwStopLoggerCode, trace, &info), STATUS_SUCCESS);
-    CHECK_STATUS(session_by_handle(EtwStopLoggerCode, trace, &info), STATUS_WMI_INSTANCE_NOT_FOUND);
-}
-
 TEST(etw_control, consumers,
-     "a session has one consumer; a read needs space for a buffer; a stopped session can still be "
+     "a read needs space for a buffer, and a consumer's handle; a stopped session can still be "
      "read")
 {
-    struct session s, other;
+    struct session s;
     struct session_info d;
     ULONG n;
-    HANDLE thread;
+    HANDLE thread = NtCurrentThread();
     uint8_t *bytes = phys_alloc(SESSION_PAGES);
-    TRACE_CONSUMER consumer;
     REQUIRE(bytes && session_start(&s, 8, 8));
-    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 8, &consumer, sizeof consumer,
-                                &n),
-                 STATUS_DEVICE_BUSY);
-    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 7, &consumer, sizeof consumer,
-                                &n),
+    TRACE_CONSUMER consumer;
+    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 7, &consumer, 16, &n),
                  STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 8, &consumer, sizeof consumer - 1,
-                                &n),
+    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 8, &consumer, 15, &n),
                  STATUS_INFO_LENGTH_MISMATCH);
-    TRACEHANDLE none = 77;
-    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &none, 8, &consumer, sizeof consumer, &n),
-                 STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(NtTraceControl(EtwRealtimeReadCode, &s.consumer, 7, bytes, 8192, &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
     CHECK_STATUS(session_read(&s, bytes, 8191, &n), STATUS_BUFFER_TOO_SMALL);
     CHECK_STATUS(session_read(&s, bytes, 8192, &n), STATUS_SUCCESS);
     CHECK_EQ(n, 0);
-    CHECK_STATUS(NtTraceControl(EtwRealtimeReadCode, &s.consumer, 7, bytes, 8192, &n),
-                 STATUS_INFO_LENGTH_MISMATCH);
-    other = s;
-    other.consumer = (HANDLE)0x1f0;
-    CHECK_STATUS(session_read(&other, bytes, 8192, &n), STATUS_INVALID_HANDLE);
-    other.consumer = NtCurrentThread();
-    CHECK_STATUS(session_read(&other, bytes, 8192, &n), STATUS_OBJECT_TYPE_MISMATCH);
-    thread = NtCurrentThread();
+    CHECK_STATUS(NtTraceControl(EtwRealtimeReadCode, &thread, 8, bytes, 8192, &n),
+                 STATUS_OBJECT_TYPE_MISMATCH);
     CHECK_STATUS(NtTraceControl(EtwRealtimeDisconnectCode, &thread, 8, NULL, 0, NULL),
                  STATUS_OBJECT_TYPE_MISMATCH);
     session_close(&s);
@@ -263,10 +202,7 @@ TEST(etw_control, restricted, "a restricted caller is refused every operation on
     struct process *process = user_process();
     REQUIRE(process && session_start(&s, 4, 4));
     process->restricted = true;
-    struct thread *thread = user_start(process, user_trace_denied, s.trace);
-    if (thread)
-        sched_wait((struct object *)thread, SCHED_FOREVER, Executive);
-    user_finish(process, thread);
+    user_finish(process, user_start(process, user_trace_denied, s.trace));
     CHECK_EQ(session_stop(&s), 0);
     session_close(&s);
 }

@@ -8,8 +8,7 @@ static void counts_agree(uint64_t yields, uint64_t least)
     struct process *process = user_process();
     REQUIRE(process != NULL);
     struct thread *thread = user_start(process, user_trace_counts, yields);
-    if (thread)
-        sched_wait((struct object *)thread, SCHED_FOREVER, Executive);
+    user_wait(thread);
     uint64_t compared = peek(process, &user_values[0]);
     CHECK_RANGE(compared, least, 100 * yields); /* each yield is one, and ticks add some */
     test_note("%lu switches of 8 threads on %u CPUs compared", compared, cpu_count);

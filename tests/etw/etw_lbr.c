@@ -20,26 +20,15 @@ static NTSTATUS branch_events(const struct session *s, const ULONG *list, ULONG 
     return session_list(EventTraceLastBranchEventListInformation, s->trace, list, count);
 }
 
-static bool start_other(struct session *s, const char *name, ULONG mode)
-{
-    struct session_info d;
-    session_describe(&d, name);
-    d.info.LogFileMode = mode;
-    *s = (struct session){ 0, NULL, 0 };
-    bool started = CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
-    s->trace = d.info.Wnode.HistoricalContext;
-    return started;
-}
-
 TEST(etw_lbr, refusals,
      "options and events of a list of branches that are wrong, too many, or of no session are "
      "refused, and so are all where a processor has no list [ET-61 ET-62 slow]")
 {
-    struct session s, plain, none = { NO_LOGGER, NULL, 0 };
+    struct session s = session_unread("one", SESSION_MODE),
+                   plain = session_unread("plain", EVENT_TRACE_REAL_TIME_MODE),
+                   none = { NO_LOGGER, NULL, 0 };
     ULONG unknown = 0x0525, class = EventTraceLastBranchConfigurationInformation;
     NTSTATUS there = hal_branches_can(0) ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED;
-    REQUIRE(start_other(&s, "one", SESSION_MODE));
-    REQUIRE(start_other(&plain, "plain", EVENT_TRACE_REAL_TIME_MODE));
     CHECK_STATUS(session_branches(&none, 0), STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_STATUS(branch_events(&none, hooks, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_STATUS(session_branches(&plain, 0), STATUS_INVALID_PARAMETER);
@@ -65,34 +54,6 @@ TEST(etw_lbr, refusals,
     CHECK_EQ(session_stop(&plain), 0);
     CHECK_EQ(session_stop(&s), 0);
     CHECK_STATUS(branch_events(&s, hooks, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
-}
-
-TEST(etw_lbr, one_owner,
-     "one session at a time has the lists: another is busy until it stops; lists that run are not "
-     "changed; the layout of ETW_LBR_SUPPORT is that of Windows 11 [ET-63 slow]")
-{
-    struct session one, two;
-    bool there = hal_branches_can(0);
-    CHECK_EQ(sizeof(ETW_LBR_SUPPORT), 0x14);
-    CHECK_EQ(offsetof(ETW_LBR_SUPPORT, HookId), 0x0c);
-    REQUIRE(start_other(&one, "one", SESSION_MODE) && start_other(&two, "two", SESSION_MODE));
-    CHECK_STATUS(branch_events(&two, hooks, 1), there ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
-    for (unsigned i = 0; i < 2 && there; i++) {
-        CHECK_STATUS(session_branches(&one, 0), STATUS_SUCCESS);
-        CHECK_STATUS(session_branches(&two, 0), STATUS_DEVICE_BUSY);
-        CHECK(!hal_branches_claim());
-        CHECK_STATUS(branch_events(&one, hooks, 4), STATUS_SUCCESS);
-        CHECK_STATUS(branch_events(&one, hooks, 4), STATUS_WMI_ALREADY_ENABLED);
-        CHECK_STATUS(session_branches(&one, 0), STATUS_WMI_ALREADY_ENABLED);
-        CHECK_EQ(session_stop(&one), 0);
-        CHECK(hal_branches_claim());
-        CHECK_STATUS(session_branches(&two, 0), STATUS_DEVICE_BUSY);
-        hal_branches_release();
-        REQUIRE(start_other(&one, "one", SESSION_MODE));
-    }
-    CHECK_STATUS(session_branches(&two, 0), there ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
-    CHECK_EQ(session_stop(&one), 0);
-    CHECK_EQ(session_stop(&two), 0);
 }
 
 #define DEBUGCTL 0x1d9u
@@ -152,8 +113,7 @@ TEST(etw_lbr, whole_lists,
     struct record event;
     const ETW_LAST_BRANCH *entries;
     if (!hal_branches_can(ONLY_INDIRECT_CALLS)) {
-        struct session refused;
-        REQUIRE(start_other(&refused, "one", SESSION_MODE));
+        struct session refused = session_unread("one", SESSION_MODE);
         CHECK_STATUS(session_branches(&refused, ONLY_INDIRECT_CALLS), STATUS_NOT_SUPPORTED);
         CHECK_EQ(session_stop(&refused), 0);
         return;
@@ -212,7 +172,7 @@ TEST(etw_lbr, samples,
     const ULONG interval_ns = (SANITIZED ? 8000000 : 1000000) * cpu_count;
     struct record event;
     if (!hal_branches_can(0)) {
-        REQUIRE(start_other(&s, "one", SESSION_MODE));
+        s = session_unread("one", SESSION_MODE);
         CHECK_STATUS(branch_events(&s, hooks + 2, 1), STATUS_NOT_SUPPORTED);
         CHECK_EQ(session_stop(&s), 0);
         return;

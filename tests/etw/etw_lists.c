@@ -25,27 +25,11 @@ static NTSTATUS set_bytes(ULONG sub_class, TRACEHANDLE trace, ULONG length)
     return NtSetSystemInformation(SystemPerformanceTraceInformation, &list, length);
 }
 
-/* A session without a consumer. */
-static TRACEHANDLE start_unread(const char *name, ULONG mode)
-{
-    struct session_info d;
-    session_describe(&d, name);
-    d.info.LogFileMode = mode;
-    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
-    return d.info.Wnode.HistoricalContext;
-}
-
-static void stop_session(TRACEHANDLE trace)
-{
-    WMI_LOGGER_INFORMATION info;
-    CHECK_STATUS(session_by_handle(EtwStopLoggerCode, trace, &info), STATUS_SUCCESS);
-}
-
 TEST(etw_lists, tails,
      "lists that end in a part of an element, or that are shorter than their header, are refused "
      "[ET-05 ET-20]")
 {
-    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = session_unread(SESSION_NAME, SESSION_MODE);
     static const ULONG classes[] = { EventTraceProfileCounterListInformation,
                                      EventTraceProfileEventListInformation,
                                      EventTraceProfileConfigInformation,
@@ -59,15 +43,14 @@ TEST(etw_lists, tails,
         if (classes[i] != EventTraceProfileConfigInformation) /* the tail comes before the logger */
             CHECK_STATUS(set_bytes(classes[i], NO_LOGGER, 0x13), STATUS_INVALID_PARAMETER);
     }
-    stop_session(s.trace);
+    session_stop(&s);
 }
 
 TEST(etw_lists, numbers,
      "lists of no source or too many, of no event, five events or unknown events are refused "
      "[ET-06 ET-07 ET-09 ET-21 ET-22]")
 {
-    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 },
-                   none = { NO_LOGGER, NULL, 0 };
+    struct session s = session_unread(SESSION_NAME, SESSION_MODE), none = { NO_LOGGER, NULL, 0 };
     ULONG max = hal_counter_count() && hal_counter_count() < 7 ? hal_counter_count() : 7,
           unknown = 0x0525;
     CHECK_STATUS(counter_list(&none, instructions, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
@@ -81,7 +64,7 @@ TEST(etw_lists, numbers,
     CHECK_STATUS(event_list(&s, swaps, 4), STATUS_SUCCESS);
     CHECK_STATUS(event_list(&s, swaps, 4), STATUS_WMI_ALREADY_ENABLED);
     CHECK_STATUS(event_list(&s, swaps, 5), STATUS_INVALID_PARAMETER);
-    stop_session(s.trace);
+    session_stop(&s);
     CHECK_STATUS(event_list(&s, swaps, 4), STATUS_WMI_INSTANCE_NOT_FOUND);
 }
 
@@ -106,7 +89,7 @@ static ULONG fill_sources(ULONG *sources, ULONG max)
 TEST(etw_lists, maximum,
      "as many sources as the query reports are accepted; without counters none is [ET-08]")
 {
-    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = session_unread(SESSION_NAME, SESSION_MODE);
     ULONG max = 99, n = 0, most[8];
     CHECK_OK(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max, &n));
     CHECK_EQ(n, sizeof max);
@@ -123,7 +106,7 @@ TEST(etw_lists, maximum,
         CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_NOT_SUPPORTED);
     }
     CHECK_EQ(hal_counters_owned(), max ? cpu_count : 0);
-    stop_session(s.trace);
+    session_stop(&s);
 }
 
 TEST(etw_lists, once,
@@ -134,7 +117,7 @@ TEST(etw_lists, once,
     HANDLE all = NULL;
     SKIP_WITHOUT_PMU();
     for (unsigned i = 0; i < 3; i++) {
-        struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
+        struct session s = session_unread(SESSION_NAME, SESSION_MODE);
         CHECK_STATUS(counter_list(&s, odd, 2), STATUS_NOT_SUPPORTED);
         CHECK_EQ(hal_counters_owned(), 0);
         CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_SUCCESS);
@@ -143,16 +126,15 @@ TEST(etw_lists, once,
         CHECK_STATUS(counter_list(&s, odd, 0), STATUS_INVALID_PARAMETER); /* comes first */
         CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all),
                      STATUS_INSUFFICIENT_RESOURCES);
-        stop_session(s.trace);
+        session_stop(&s);
         REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
         CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
     }
-    struct session paged = {
-        start_unread(SESSION_NAME, SESSION_MODE | EVENT_TRACE_USE_PAGED_MEMORY), NULL, 0
-    };
+    struct session paged =
+        session_unread(SESSION_NAME, SESSION_MODE | EVENT_TRACE_USE_PAGED_MEMORY);
     CHECK_STATUS(counter_list(&paged, instructions, 1), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(event_list(&paged, swaps, 1), STATUS_INVALID_PARAMETER);
-    stop_session(paged.trace);
+    session_stop(&paged);
 }
 
 TEST(etw_lists, owned,
@@ -160,7 +142,7 @@ TEST(etw_lists, owned,
      "nothing stays allocated [ET-16 ET-17]")
 {
     SKIP_WITHOUT_PMU();
-    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = session_unread(SESSION_NAME, SESSION_MODE);
     for (unsigned cpu = 0; cpu <= cpu_count; cpu++) { /* the last iteration: all */
         bool one = cpu < cpu_count;
         GROUP_AFFINITY where = { one ? 1ul << cpu : 0, 0, { 0, 0, 0 } };
@@ -172,7 +154,7 @@ TEST(etw_lists, owned,
     }
     CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_SUCCESS);
     CHECK_EQ(hal_counters_owned(), cpu_count);
-    stop_session(s.trace);
+    session_stop(&s);
 }
 
 TEST(etw_lists, kernel_logger,
@@ -180,7 +162,7 @@ TEST(etw_lists, kernel_logger,
 {
     struct session s = { 0xFFFF, NULL, 0 };
     CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
-    CHECK_EQ(start_unread(KERNEL_LOGGER_NAME, EVENT_TRACE_REAL_TIME_MODE), 0xFFFF);
+    CHECK_EQ(session_unread(KERNEL_LOGGER_NAME, EVENT_TRACE_REAL_TIME_MODE).trace, 0xFFFF);
     s.trace = 0x123456789876FFFF;
     bool counts = hal_counter_count() != 0;
     CHECK_STATUS(counter_list(&s, instructions, 1), counts ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
@@ -192,14 +174,15 @@ TEST(etw_lists, kernel_logger,
     s.trace = 0xFFFF0000;
     CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
-    stop_session(0xFFFF);
+    s.trace = 0xFFFF;
+    session_stop(&s);
 }
 
 TEST(etw_lists, pebs,
      "the PEBS list accepts only the context switch, and is then refused because there is no PEBS "
      "[ET-32]")
 {
-    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = session_unread(SESSION_NAME, SESSION_MODE);
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 2),
                  STATUS_INVALID_PARAMETER);
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps + 1, 1),
@@ -211,13 +194,13 @@ TEST(etw_lists, pebs,
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 1),
                  STATUS_NOT_SUPPORTED);
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 0), STATUS_SUCCESS);
-    stop_session(s.trace);
+    session_stop(&s);
 }
 
 TEST(etw_lists, sessions,
      "the query of sessions with lists names them, and reports the length that is needed")
 {
-    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = session_unread(SESSION_NAME, SESSION_MODE);
     uint64_t space[8] = { 0 };
     ETW_PMC_SESSION_INFO *info = (ETW_PMC_SESSION_INFO *)(void *)space;
     ULONG n = 99;
@@ -234,13 +217,13 @@ TEST(etw_lists, sessions,
     CHECK_EQ(info->HookIdCount, 3);
     for (unsigned i = 0; i < 3; i++)
         CHECK_EQ(((USHORT *)(info + 1))[i], swaps[i]);
-    struct session other = { start_unread("another", SESSION_MODE), NULL, 0 };
+    struct session other = session_unread("another", SESSION_MODE);
     CHECK_STATUS(event_list(&other, swaps, 2), STATUS_SUCCESS);
     CHECK_OK(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, space, sizeof space, &n));
     CHECK_EQ(n, 2 * sizeof *info + 8 + 4);
     CHECK_EQ(info->NextEntryOffset, sizeof *info + 8);
     CHECK_EQ(((ETW_PMC_SESSION_INFO *)(void *)((uint8_t *)space + info->NextEntryOffset))->LoggerId,
              other.trace);
-    stop_session(s.trace);
-    stop_session(other.trace);
+    session_stop(&s);
+    session_stop(&other);
 }

@@ -112,50 +112,9 @@ TEST(etw_pmc, values,
     either_order(true);
 }
 
-TEST(etw_pmc, one_list,
-     "with one list only, and for events that are not listed, records have no counters [ET-24 "
-     "ET-26]")
+/* One record of each of six kinds. */
+static void record_kinds(void)
 {
-    struct session s;
-    uint8_t *bytes;
-    SKIP_WITHOUT_PMU();
-    for (unsigned lists = 0; lists < 4; lists++) { /* bit 0: counters, bit 1: events */
-        REQUIRE(begin_session(&s, &bytes));
-        if (lists & 1)
-            CHECK_STATUS(counter_list(&s, both, 1), STATUS_SUCCESS);
-        if (lists & 2)
-            CHECK_STATUS(event_list(&s, ready, 1), STATUS_SUCCESS);
-        CHECK_STATUS(session_mask(&s, PERF_DISPATCHER, PERF_THREAD), STATUS_SUCCESS);
-        etw_thread(ETW_THREAD_CREATE, thread_current());
-        mark_events(2);
-        struct records all = session_drain(&s, bytes);
-        struct record first = next_record(&all);
-        CHECK_EQ(first.header->HookId, WMI_LOG_TYPE_THREAD_CREATE);
-        CHECK_EQ(first.count, 0);
-        CHECK_EQ(next_mark(&all).count, lists == 3 ? 1 : 0);
-        CHECK_EQ(next_mark(&all).count, lists == 3 ? 1 : 0);
-        session_end(&s, bytes);
-    }
-}
-
-TEST(etw_pmc, four_hooks,
-     "records of four listed hooks have counters, records of other hooks have none")
-{
-    static const ULONG hooks[] = { PERFINFO_LOG_TYPE_READY_THREAD, WMI_LOG_TYPE_THREAD_DELETE,
-                                   PERFINFO_LOG_TYPE_SYSCALL_EXIT, PERFINFO_LOG_TYPE_IPI };
-    struct session s;
-    uint8_t *bytes;
-    ULONG seen = 0;
-    SKIP_WITHOUT_PMU();
-    REQUIRE(begin_session(&s, &bytes));
-    CHECK_STATUS(counter_list(&s, both, 2), STATUS_SUCCESS);
-    CHECK_STATUS(event_list(&s, hooks, 4), STATUS_SUCCESS);
-    EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation,
-                                               s.trace,
-                                               { { PERF_THREAD, PERF_MASK_BITS(PERF_DISPATCHER),
-                                                   PERF_MASK_BITS(PERF_SYSCALL) |
-                                                       PERF_MASK_BITS(PERF_IPI) } } };
-    CHECK_OK(NtSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info));
     KIRQL old = irql_raise(PROFILE_LEVEL);
     etw_thread(ETW_THREAD_CREATE, thread_current());
     etw_thread(ETW_THREAD_DELETE, thread_current());
@@ -164,18 +123,42 @@ TEST(etw_pmc, four_hooks,
     etw_ipi(3, NULL);
     etw_ready_thread(thread_current());
     irql_lower(old);
-    struct records all = session_drain(&s, bytes);
-    for (struct record r; (r = next_record(&all)).header;) {
-        bool listed = false;
-        for (unsigned i = 0; i < 4; i++)
-            if (r.header->HookId == hooks[i]) {
-                seen |= 1u << i;
-                listed = true;
-            }
-        CHECK_EQ(r.count, listed ? 2 : 0);
+}
+
+TEST(etw_pmc, one_list,
+     "records of listed events have counters; with one list only, and for events that are not "
+     "listed, they have none [ET-24 ET-26]")
+{
+    static const ULONG hooks[] = { PERFINFO_LOG_TYPE_READY_THREAD, WMI_LOG_TYPE_THREAD_DELETE,
+                                   PERFINFO_LOG_TYPE_SYSCALL_EXIT, PERFINFO_LOG_TYPE_IPI };
+    struct session s;
+    uint8_t *bytes;
+    SKIP_WITHOUT_PMU();
+    for (unsigned lists = 0; lists < 4; lists++) { /* bit 0: counters, bit 1: events */
+        ULONG seen = 0;
+        REQUIRE(begin_session(&s, &bytes));
+        if (lists & 1)
+            CHECK_STATUS(counter_list(&s, both, 2), STATUS_SUCCESS);
+        if (lists & 2)
+            CHECK_STATUS(event_list(&s, hooks, 4), STATUS_SUCCESS);
+        EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation,
+                                                   s.trace,
+                                                   { { PERF_THREAD, PERF_MASK_BITS(PERF_DISPATCHER),
+                                                       PERF_MASK_BITS(PERF_SYSCALL) |
+                                                           PERF_MASK_BITS(PERF_IPI) } } };
+        CHECK_OK(NtSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info));
+        record_kinds();
+        struct records all = session_drain(&s, bytes);
+        for (struct record r; (r = next_record(&all)).header;) {
+            ULONG listed = 0;
+            for (unsigned i = 0; i < 4; i++)
+                listed |= (r.header->HookId == hooks[i]) << i;
+            seen |= listed;
+            CHECK_EQ(r.count, lists == 3 && listed ? 2 : 0);
+        }
+        CHECK_EQ(seen, 15);
+        session_end(&s, bytes);
     }
-    CHECK_EQ(seen, 15);
-    session_end(&s, bytes);
 }
 
 /* The values of a processor never decrease, and are those of that processor. */

@@ -97,10 +97,8 @@ static bool all_written(void)
 static void finish_writers(void)
 {
     __atomic_store_n(&go, 2, __ATOMIC_RELEASE);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        sched_wait(&writers[cpu].thread->object, SCHED_FOREVER, Executive);
-        object_release(&writers[cpu].thread->object);
-    }
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        team_end(writers[cpu].thread);
 }
 
 static void none_lost(ULONG buffer_kb, ULONG buffers, unsigned ahead)
@@ -249,12 +247,11 @@ static inline __attribute__((always_inline)) uint64_t cost_of_hook(void (*functi
 static struct vpmu_accesses accesses_of_call(void (*function)(void))
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    struct vpmu_accesses a = vpmu_accesses();
+    struct vpmu_accesses before = vpmu_accesses();
     function();
-    struct vpmu_accesses b = vpmu_accesses();
+    struct vpmu_accesses all = vpmu_accesses_since(before);
     irql_lower(old);
-    return (struct vpmu_accesses){ b.rdpmc - a.rdpmc, b.rdmsr - a.rdmsr, b.wrmsr - a.wrmsr,
-                                   b.interrupts - a.interrupts };
+    return all;
 }
 
 static void empty_function(void) { asm volatile(""); }

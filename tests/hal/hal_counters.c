@@ -154,31 +154,6 @@ TEST(hal_counters, written,
     free_and_check(handle);
 }
 
-TEST(hal_counters, free_of_one_processor,
-     "a free on one processor leaves the same counter of another one running, for its owner")
-{
-    SKIP_WITHOUT_PMU();
-    SKIP_BELOW_CPUS(2);
-    if (!common_instructions())
-        SKIP("no counter counts instructions");
-    HANDLE here = NULL, there = NULL;
-    unsigned ctr = bit_lowest(common_instructions() & UINT64_C(0x5555555555555555));
-    CHECK_STATUS(take_one(cpu_set_one(0), ctr, &here), STATUS_SUCCESS);
-    CHECK_STATUS(take_one(cpu_set_one(1), ctr, &there), STATUS_SUCCESS);
-    smp_call(cpu_set_one(1), disturb, NULL);
-    smp_call(cpu_set_one(1), read_on_cpu, registers[0]);
-    CHECK_STATUS(HalFreeHardwareCounters(here), STATUS_SUCCESS);
-    smp_call(cpu_set_one(1), read_on_cpu, registers[1]);
-    CHECK(registers[0][1].running >> ctr & 1);
-    CHECK_EQ(registers[1][1].running, registers[0][1].running);
-    CHECK_EQ(registers[1][1].selects[ctr], registers[0][1].selects[ctr]);
-    CHECK(registers[1][1].values[ctr] > registers[0][1].values[ctr]);
-    CHECK_STATUS(HalFreeHardwareCounters(there), STATUS_SUCCESS);
-    HANDLE all = NULL; /* whose free stops what else was disturbed */
-    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
-    free_and_check(all);
-}
-
 static void check_lent(void *wrong)
 {
     if (pmu_this_cpu()->lent != pmu_here()->counters)

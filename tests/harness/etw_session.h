@@ -55,6 +55,16 @@ static inline bool session_connect(struct session *s)
     return CHECK_EQ(n, sizeof consumer);
 }
 
+/* Running, without a consumer. */
+static inline struct session session_unread(const char *name, ULONG mode)
+{
+    struct session_info d;
+    session_describe(&d, name);
+    d.info.LogFileMode = mode;
+    CHECK_OK(session_control(EtwStartLoggerCode, &d));
+    return (struct session){ d.info.Wnode.HistoricalContext, NULL, 0 };
+}
+
 /* Running, with a consumer and no events yet; buffers of each of 4 processors. */
 static inline bool session_start(struct session *s, ULONG buffer_kb, ULONG buffers)
 {
@@ -67,6 +77,13 @@ static inline bool session_start(struct session *s, ULONG buffer_kb, ULONG buffe
         return false;
     s->trace = d.info.Wnode.HistoricalContext;
     return session_connect(s);
+}
+
+/* Class 0x1F. */
+static inline NTSTATUS session_set_class(const void *buffer, ULONG length)
+{
+    return NtSetSystemInformation(SystemPerformanceTraceInformation, (PVOID)(uint64_t)buffer,
+                                  length);
 }
 
 static inline NTSTATUS session_by_handle(ULONG code, TRACEHANDLE trace,

@@ -23,14 +23,15 @@ void exactness_print(const struct process *process)
     test_skip(reason);
 }
 
+void exactness_finish(struct process *process, struct thread *thread)
+{
+    if (user_wait(thread))
+        exactness_print(process);
+    user_finish(process, thread);
+}
+
 void exactness_run(void (*function)(uint64_t), uint64_t argument)
 {
     struct process *process = user_process();
-    struct thread *thread = user_start(process, function, argument | exactness());
-    CHECK(thread != NULL);
-    if (!process)
-        return;
-    user_wait(thread);
-    exactness_print(process);
-    user_finish(process, thread);
+    exactness_finish(process, user_start(process, function, argument | exactness()));
 }

@@ -10,5 +10,7 @@
 uint64_t exactness(void);
 /* Before user_finish: on such a machine prints what ring 3 found, and skips, with the reason. */
 void exactness_print(const struct process *process);
+/* Both, when the thread has ended. */
+void exactness_finish(struct process *process, struct thread *thread);
 /* Runs a function of tests/ring3/exact.c, chosen by exactness(), in a process of its own. */
 void exactness_run(void (*function)(uint64_t), uint64_t argument);

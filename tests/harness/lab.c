@@ -387,13 +387,12 @@ void lab_release(void)
 struct thread *lab_run_user(struct process *process, void (*function)(void), uint64_t argument,
                             unsigned cpu)
 {
-    struct thread *thread = NULL;
     test_run_on(cpu);
     KIRQL old = irql_raise(DISPATCH_LEVEL);
     lab_catch();
     irql_lower(old);
-    if (process)
-        thread = user_thread("laboratory", process, (uint64_t)function, argument, cpu_set_one(cpu));
+    struct thread *thread =
+        user_thread("laboratory", process, (uint64_t)function, argument, cpu_set_one(cpu));
     user_wait(thread);
     lab_release();
     return thread;

@@ -84,6 +84,9 @@ uint64_t lab_count(unsigned ctr, uint64_t select, uint64_t start, void (*work)(u
 enum pmu_event lab_event(unsigned ctr);
 #define SKIP_WITHOUT_EVENT(ctr)                                                                    \
     SKIP_IF(lab_event(ctr) == PMU_EVENT_COUNT, "no event that must happen on this counter")
+#define SKIP_WITHOUT_COUNT_OF(event, ctr)                                                          \
+    SKIP_IF(!(pmu_counters_for(pmu_here(), event) >> (ctr)&1),                                     \
+            "the processor does not count the event there")
 uint64_t lab_select(unsigned ctr, uint32_t flags);
 /* Instructions in which the event happens so often at least: cycles by what was measured of a loop
  * of two, times eight where that was not the same each time. lab_iterations: the iterations of

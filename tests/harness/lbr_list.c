@@ -123,7 +123,6 @@ void lbr_run_ring3(void (*program)(void), const struct lbr_row rows[], uint32_t 
 {
     struct process *process = user_process();
     KIRQL old = irql_raise(DISPATCH_LEVEL);
-    struct thread *thread = NULL;
     pmu_branches_clear(branches_here());
     lbr_gate = pmu_branches_gate(branches_here(), hidden);
     lab_catch();
@@ -134,8 +133,8 @@ void lbr_run_ring3(void (*program)(void), const struct lbr_row rows[], uint32_t 
     lab_set_user_gate(VECTOR_STOP, lbr_on_stop);
     wrmsr(MSR_LSTAR, (uint64_t)lbr_on_syscall);
     irql_lower(old);
-    if (process)
-        thread = user_thread("branches", process, (uint64_t)program, 0, cpu_set_one(cpu_number()));
+    struct thread *thread =
+        user_thread("branches", process, (uint64_t)program, 0, cpu_set_one(cpu_number()));
     user_wait(thread);
     wrmsr(lbr_gate.msr, lbr_gate.off); /* had the program not come to its end */
     wrmsr(MSR_LSTAR, lbr_kernels_syscall);

@@ -29,7 +29,6 @@ static inline void end_by_force(struct process *process, struct thread *thread)
 {
     if (thread)
         thread_terminate(thread, STATUS_SUCCESS);
-    user_wait(thread);
     user_finish(process, thread);
 }
 
@@ -42,9 +41,9 @@ struct runner {
 static inline struct runner start_on(void (*function)(uint64_t), uint64_t argument,
                                      struct cpu_set affinity)
 {
-    struct runner r = { user_process(), NULL };
-    if (r.process)
-        r.thread = user_thread("profiled", r.process, (uint64_t)function, argument, affinity);
+    struct process *process = user_process();
+    struct runner r = { process,
+                        user_thread("profiled", process, (uint64_t)function, argument, affinity) };
     CHECK(r.thread != NULL);
     return r;
 }

@@ -71,5 +71,21 @@ static inline HANDLE profile_made(uint64_t base, uint64_t size, ULONG log2, void
     return handle;
 }
 
+/* Of profile_loop, in one bucket. */
+static inline HANDLE profile_of_loop(ULONG *counts, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
+{
+    return profile_made((uint64_t)profile_loop_start, 64, 6, counts, sizeof *counts, source,
+                        cpu_mask);
+}
+
+/* Whether a counter of that processor samples by the source. */
+static inline bool profile_samples(unsigned cpu, KPROFILE_SOURCE source)
+{
+    for (unsigned ctr = 0; ctr < 64; ctr++)
+        if (hal_profile_source(ctr, cpu) == source)
+            return true;
+    return false;
+}
+
 static inline void profile_start(HANDLE handle) { CHECK_OK(NtStartProfile(handle)); }
 static inline void profile_stop(HANDLE handle) { CHECK_OK(NtStopProfile(handle)); }

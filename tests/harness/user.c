@@ -102,6 +102,8 @@ static void pass_lines(const struct process *process)
 struct thread *user_thread(const char *name, struct process *process, uint64_t function,
                            uint64_t argument, struct cpu_set affinity)
 {
+    if (!process)
+        return NULL;
     pass_lines(process);
     return thread_create_user(name, process, (uint64_t)&user_begin,
                               describe_call(process, function, argument), affinity);
@@ -109,8 +111,6 @@ struct thread *user_thread(const char *name, struct process *process, uint64_t f
 
 struct thread *user_start(struct process *process, void (*function)(uint64_t), uint64_t argument)
 {
-    if (!process)
-        return NULL;
     return user_thread("ring 3", process, (uint64_t)function, argument, SMP_ALL);
 }
 
@@ -141,34 +141,27 @@ void user_report(const struct process *process)
     test_adopt(&theirs);
 }
 
-static void let_go(struct process *process, struct thread *thread)
+NTSTATUS user_end(struct process *process, struct thread *thread)
 {
+    NTSTATUS status = user_wait(thread) ? thread->exit_status : STATUS_NO_MEMORY;
     if (thread) {
         user_report(process);
         object_release(&thread->object);
     }
     if (process)
         object_release(&process->object);
+    return status;
 }
 
 void user_finish(struct process *process, struct thread *thread)
 {
-    if (thread)
-        CHECK_OK(thread->exit_status);
-    let_go(process, thread);
+    CHECK_OK(user_end(process, thread));
 }
 
 NTSTATUS user_run(void (*function)(uint64_t), uint64_t argument)
 {
-    NTSTATUS status = STATUS_NO_MEMORY;
     struct process *process = user_process();
-    struct thread *thread = user_start(process, function, argument);
-    if (thread) {
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        status = thread->exit_status;
-    }
-    let_go(process, thread);
-    return status;
+    return user_end(process, user_start(process, function, argument));
 }
 
 #define BLOCK_AT 0x500000000000ul /* of a thread that pretends */

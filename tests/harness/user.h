@@ -15,7 +15,7 @@ struct process *user_process(void);
 /* Whether this is an address of ring3.exe's own code. */
 bool user_in_text(uint64_t address);
 /* Starts function(argument) in such a process, on these CPUs, with a reference to the thread; NULL
- * without memory. */
+ * without memory, or without a process. */
 struct thread *user_thread(const char *name, struct process *process, uint64_t function,
                            uint64_t argument, struct cpu_set affinity);
 /* Reads memory of a process that need not be the current one. False if any byte is not mapped. */
@@ -24,14 +24,15 @@ bool user_read(const struct process *process, void *to, uint64_t from, size_t si
 /* A record of the registry with pointers that ring 0 can follow: ring-3 tests stand in the ring-3
  * image. */
 struct test user_test(const struct test *record);
-/* user_thread on any CPU. NULL: no process, or no memory. */
+/* user_thread on any CPU. */
 struct thread *user_start(struct process *process, void (*function)(uint64_t), uint64_t argument);
 /* What the process's checks found counts as this test's own. */
 void user_report(const struct process *process);
 /* Waits for its end; NULL, which is false: a check failed. */
 bool user_wait(struct thread *thread);
-/* After the thread ended: checks its exit status, counts its checks here, lets go of both, which
- * may be NULL. */
+/* Waits for the thread's end, counts its checks here, lets go of both; its exit status, which
+ * user_finish checks. NULL: a failed check. */
+NTSTATUS user_end(struct process *process, struct thread *thread);
 void user_finish(struct process *process, struct thread *thread);
 /* Runs a ring-3 function in a process of its own and returns the thread's exit status; its checks
  * count here. */

@@ -48,8 +48,15 @@ bool vpmu_steps(void) { return cpuid(vpmu_leaf(1), 3).eax; }
 
 struct vpmu_accesses vpmu_accesses(void)
 {
-    struct cpuid r = cpuid(vpmu_leaf(1), 0);
+    struct cpuid r = vpmu_present() ? cpuid(vpmu_leaf(1), 0) : (struct cpuid){ 0 };
     return (struct vpmu_accesses){ r.eax, r.ebx, r.ecx, r.edx };
+}
+
+struct vpmu_accesses vpmu_accesses_since(struct vpmu_accesses a)
+{
+    struct vpmu_accesses b = vpmu_accesses();
+    return (struct vpmu_accesses){ b.rdpmc - a.rdpmc, b.rdmsr - a.rdmsr, b.wrmsr - a.wrmsr,
+                                   b.interrupts - a.interrupts };
 }
 
 uint64_t vpmu_retired(void)

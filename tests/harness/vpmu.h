@@ -26,7 +26,8 @@ uint64_t vpmu_quirk(const char *name);
 uint64_t vpmu_quirk_second(const char *name);
 /* The first counter of this CPU that firmware does not enable from time to time, whatever runs. */
 unsigned vpmu_counter(void);
-struct vpmu_accesses vpmu_accesses(void);
+struct vpmu_accesses vpmu_accesses(void); /* zeros where there is none */
+struct vpmu_accesses vpmu_accesses_since(struct vpmu_accesses before);
 /* Instructions that this CPU retired in ring 0 since start, whether or not a counter counts. */
 uint64_t vpmu_retired(void);
 /* In both rings, with the iterations of string instructions: a cycle ends where a multiple of the

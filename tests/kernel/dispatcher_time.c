@@ -6,8 +6,6 @@
 
 #define TEAM 8
 #define ITERATIONS 300
-#define WAITS_NS 300000000u /* for iterations that each wait for a tick */
-#define PLACES 16u          /* between two ticks */
 
 static KEVENT event;
 static uint64_t gone; /* atomic */
@@ -105,7 +103,6 @@ TEST(dispatcher_time, idle_cpus_look,
 
 static KMUTANT locks[3];
 static uint64_t shared;
-static uint64_t signals; /* atomic; of events that were not signaled */
 
 static void add_one(void)
 {
@@ -141,44 +138,4 @@ TEST(dispatcher_time, mutants_collide,
     CHECK_EQ(shared, TEAM * ITERATIONS);
     for (unsigned i = 0; i < 3; i++)
         CHECK_EQ(KeReadStateMutex(&locks[i]), 1);
-}
-
-/* At another time between two ticks in each iteration, while waits whose time is over stand until
- * the tick. */
-static void set_later(unsigned iteration)
-{
-    uint64_t until = clock_ns() + sched_tick_ns() * (iteration % PLACES) / 8;
-    while (clock_ns() < until) {
-        sched_switch(WrYieldExecution);
-        if (cpu_count > 1)
-            pause(); /* a PAUSE leaves a virtual machine, and one CPU has nobody to wait for */
-    }
-    __atomic_fetch_add(&signals, !KeSetEvent(&event, 0, FALSE), __ATOMIC_RELAXED);
-}
-
-static void hand_over(void *number)
-{
-    uint64_t iterations = test_long() ? WAITS_NS / sched_tick_ns() : PLACES;
-    bool sets = (uint64_t)number % 2;
-    /* The last event that is set is there for who waits then: he goes on until one was. */
-    for (unsigned i = 0;
-         (i < iterations && i < ITERATIONS) || (!sets && !__atomic_load_n(&gone, __ATOMIC_RELAXED));
-         i++) {
-        if (sets)
-            set_later(i);
-        else if (wait_for_event(i % 3 ? -(int64_t)sched_tick_ns() / 100 : 0) == STATUS_SUCCESS)
-            __atomic_fetch_add(&gone, 1, __ATOMIC_RELAXED);
-    }
-}
-
-TEST(dispatcher_time, timeouts_collide,
-     "when events are set while waits for them time out on all CPUs, no thread waits for ever, and "
-     "each event that becomes signaled wakes one thread, unless it is signaled at the end [slow]")
-{
-    KeInitializeEvent(&event, SynchronizationEvent, FALSE);
-    gone = signals = 0;
-    team_run(hand_over, TEAM);
-    CHECK(gone > 0);
-    CHECK_EQ(gone + (uint64_t)KeReadStateEvent(&event), signals);
-    CHECK(event.Header.WaitListHead.Flink == &event.Header.WaitListHead);
 }

@@ -11,6 +11,7 @@
         sizeof text - sizeof(WCHAR), sizeof text, (WCHAR *)(text)                                  \
     }
 #define NONPAGED 0x40u
+#define SECTION_MAP_READ 0x4u
 
 /* Drivers alone call these, by their names. */
 PVOID ExAllocatePool2(ULONG64, SIZE_T, ULONG);
@@ -304,11 +305,7 @@ static void end_at_once(void *unused) { (void)unused; }
 static void use_noticed(void)
 {
     const uint32_t before = __atomic_load_n(&notices, __ATOMIC_RELAXED);
-    struct thread *thread = thread_create("noticed", end_at_once, NULL, cpu_all());
-    if (!CHECK(thread != NULL))
-        return;
-    sched_wait(&thread->object, SCHED_FOREVER, Executive);
-    object_release(&thread->object);
+    team_end(thread_create("noticed", end_at_once, NULL, cpu_all()));
     CHECK(__atomic_load_n(&notices, __ATOMIC_RELAXED) > before);
 }
 
@@ -329,12 +326,18 @@ static NTSTATUS call_at_nmi(void) { return got(KeRegisterNmiCallback(ROUTINE(ign
 static void call_no_more(void) { CHECK_OK(KeDeregisterNmiCallback(memory)); }
 static NTSTATUS end_no_call(void) { return KeDeregisterNmiCallback(&memory); }
 
-static NTSTATUS open_section(void)
+static NTSTATUS open_as(const WCHAR *text, ACCESS_MASK access)
 {
-    UNICODE_STRING name = NAME(u"\\Device\\PhysicalMemory");
+    UNICODE_STRING name = { 0, 0, (WCHAR *)(uint64_t)text };
     OBJECT_ATTRIBUTES attributes = { .Length = sizeof attributes, .ObjectName = &name };
-    return ZwOpenSection(&refuse_made, GENERIC_ALL, &attributes);
+    while (text[name.Length / sizeof *text])
+        name.Length += sizeof *text;
+    return ZwOpenSection(&refuse_made, access, &attributes);
 }
+
+/* In any case. */
+static NTSTATUS open_section(void) { return open_as(u"\\device\\physicalMemory", GENERIC_ALL); }
+static NTSTATUS open_other(void) { return open_as(u"\\Device\\Memory", GENERIC_ALL); }
 
 static HANDLE section;
 static PVOID view;
@@ -363,6 +366,17 @@ static NTSTATUS map_beside(void) { return map_as(section, PAGE_SIZE, PAGE_SIZE);
 static NTSTATUS map_too_much(void) { return map_as(section, 0, ~(SIZE_T)0); }
 static NTSTATUS map_other(void) { return map_as((HANDLE)0x7777, 0, PAGE_SIZE); }
 
+/* Writable, by a handle that may read. */
+static NTSTATUS map_poorly(void)
+{
+    const HANDLE before = refuse_made;
+    CHECK_OK(open_as(u"\\Device\\PhysicalMemory", SECTION_MAP_READ));
+    NTSTATUS status = map_as(refuse_made, 0, PAGE_SIZE);
+    refuse_close_made();
+    refuse_made = before;
+    return status;
+}
+
 static void unmap_section(void) { CHECK_OK(ZwUnmapViewOfSection(NtCurrentProcess(), view)); }
 
 #define NOTICED .make = make_noticed, .unmake = unmake_noticed, .use = use_noticed
@@ -373,14 +387,16 @@ static const struct refusal_row routines[] = {
       .others = { { notify_process, STATUS_INVALID_PARAMETER } } },
     { "KeRegisterNmiCallback", call_at_nmi, call_no_more, .least = 1, WANT, NOTICED,
       .others = { { end_no_call, STATUS_INVALID_HANDLE } } },
-    { "ZwOpenSection", open_section, refuse_close_made, .least = 2, WANT },
+    { "ZwOpenSection", open_section, refuse_close_made, .least = 2, WANT,
+      .others = { { open_other, STATUS_OBJECT_NAME_NOT_FOUND } } },
     { "ZwMapViewOfSection", map_section, unmap_section, .least = 1,
       .may = { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES }, .in_process = true,
       .make = make_section, .unmake = close_section,
       .others = { { map_nothing, STATUS_INVALID_PARAMETER },
                   { map_beside, STATUS_MAPPED_ALIGNMENT },
                   { map_too_much, STATUS_CONFLICTING_ADDRESSES },
-                  { map_other, STATUS_INVALID_HANDLE } } },
+                  { map_other, STATUS_INVALID_HANDLE },
+                  { map_poorly, STATUS_ACCESS_DENIED } } },
 };
 
 TEST(driver_refused, routines,

@@ -30,7 +30,6 @@ TEST(entry, interrupts, "DF and AC that ring 3 set are clear in an interrupt fro
                 CHECK_EQ(flags & (FLAG_DF | RFLAGS_AC | FLAG_NT), 0);
             }
             thread_terminate(thread, STATUS_SUCCESS);
-            sched_wait(&thread->object, SCHED_FOREVER, Executive);
         }
         user_finish(process, thread);
     }

@@ -23,9 +23,8 @@ struct row {
 static void check_row(const struct row *row)
 {
     struct process *process = user_process();
-    struct thread *thread = process ? user_start(process, user_exception, row->kind) : NULL;
-    if (CHECK(thread != NULL)) {
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    struct thread *thread = user_start(process, user_exception, row->kind);
+    if (user_wait(thread)) {
         bool ok = CHECK_STATUS(thread->exit_status, row->status);
         if (row->address != ANY)
             ok &= CHECK_EQ(thread->fault_address, row->address);

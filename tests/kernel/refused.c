@@ -150,9 +150,8 @@ static NTSTATUS make_thread(void)
 
 static void wait_for_thread(void)
 {
-    CHECK_OK(sched_wait(&thread->object, SCHED_FOREVER, Executive));
+    team_end(thread);
     CHECK_EQ(__atomic_load_n(&runs, __ATOMIC_RELAXED), 1); /* that of the refused call none */
-    object_release(&thread->object);
 }
 
 NTSTATUS PsCreateSystemThread(PHANDLE, ULONG, PVOID, HANDLE, PVOID, PVOID, PVOID);

@@ -22,23 +22,10 @@ static void add_under_lock(void *)
     }
 }
 
-/* Runs a function in many threads at once, spread over the CPUs, and waits for them. */
-static void run_threads(void (*function)(void *), unsigned count)
-{
-    struct thread *threads[THREADS];
-    for (unsigned i = 0; i < count; i++)
-        threads[i] =
-            thread_create("worker", function, (void *)(uint64_t)i, cpu_set_one(i % cpu_count));
-    for (unsigned i = 0; i < count; i++)
-        if (CHECK(threads[i] != NULL)) {
-            team_end(threads[i]);
-        }
-}
-
 TEST(locks, exclude, "eight threads on all CPUs lose no increment under a lock")
 {
     shared = 0;
-    run_threads(add_under_lock, THREADS);
+    team_run(add_under_lock, THREADS);
     CHECK_EQ(shared, THREADS * ITERATIONS);
     CHECK_EQ(shared_lock.owner, 0);
 }
@@ -152,23 +139,9 @@ TEST(sched, ends_in_storm,
     CHECK_RANGE(storm_met, STORM / 2, STORM); /* fewer where a CPU gets on between two of them */
 }
 
-static void note_cpu(void *argument)
-{
-    CHECK_EQ(cpu_number(), (uint64_t)argument % cpu_count);
-    for (unsigned i = 0; i < 10; i++) {
-        sched_switch(WrYieldExecution);
-        CHECK_EQ(cpu_number(), (uint64_t)argument % cpu_count);
-    }
-}
-
-TEST(sched, affinity, "a thread runs only where its affinity lets it")
-{
-    run_threads(note_cpu, THREADS);
-}
-
 TEST(sched, no_such_cpu, "an affinity without any CPU is refused")
 {
-    CHECK(thread_create("nowhere", note_cpu, NULL, cpu_set_none()) == NULL);
+    CHECK(thread_create("nowhere", add_under_lock, NULL, cpu_set_none()) == NULL);
     CHECK_STATUS(sched_set_affinity(thread_current(), cpu_set_none()), STATUS_INVALID_PARAMETER);
     if (cpu_count < MAX_CPUS)
         CHECK_STATUS(sched_set_affinity(thread_current(), cpu_set_one(MAX_CPUS - 1)),

@@ -97,16 +97,13 @@ TEST(service_fuzz, model,
     REQUIRE(company_begin(&company));
     for (unsigned i = 0; i < CALLERS; i++) {
         processes[i] = user_process();
-        if (CHECK(processes[i] != NULL))
-            threads[i] =
-                user_start(processes[i], user_fuzz,
-                           (first + i) | calls << USER_FUZZ_CALLS | (uint64_t)pmu << USER_FUZZ_PMU);
-        CHECK(threads[i] != NULL);
+        threads[i] =
+            user_start(processes[i], user_fuzz,
+                       (first + i) | calls << USER_FUZZ_CALLS | (uint64_t)pmu << USER_FUZZ_PMU);
     }
     count_meanwhile(threads, pmu);
     for (unsigned i = 0; i < CALLERS; i++)
-        if (processes[i])
-            user_finish(processes[i], threads[i]);
+        user_finish(processes[i], threads[i]);
     company_end(&company);
     if (pmu)
         counting_stop();

@@ -28,15 +28,6 @@ static void call_all_cpus(void)
     CHECK(!called.wrong_level);
 }
 
-TEST(smp, call_one, "smp_call of one CPU runs there and nowhere else")
-{
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        struct called called = { .wrong_level = false };
-        smp_call(cpu_set_one(cpu), note_call, &called);
-        CHECK(cpu_set_equal(called.cpus, cpu_set_one(cpu)));
-    }
-}
-
 static void call_often(void *)
 {
     for (unsigned i = 0; i < 20; i++)

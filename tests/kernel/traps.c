@@ -10,21 +10,6 @@ extern char text_start[], text_end[], rodata_end[], image_end[];
 
 #define NON_CANONICAL 0x8000000000000000ul
 
-TEST(traps, fixup,
-     "a fault in ring 0 at an instruction with a fixup gives its vector, on every CPU")
-{
-    uint64_t value = 0;
-    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
-        uint64_t before = trap_counts[6] + trap_counts[13];
-        /* Nowhere a counter: #GP, or #UD where there is no RDPMC. */
-        unsigned vector = rdpmc_fault(64, &value);
-        CHECK(vector == 6 || vector == 13);
-        CHECK_EQ(trap_counts[6] + trap_counts[13], before + 1);
-        CHECK_EQ(rdmsr_fault(MSR_EFER, &value), 0);
-        CHECK(value & EFER_LMA);
-    }
-}
-
 static void check_symbol(uint64_t address, const char *name, uint32_t offset)
 {
     uint32_t at = 1;
@@ -74,23 +59,6 @@ TEST(traps, measured_alone,
     irql_lower(old);
     CHECK_EQ(found[0], EXC_INVALID_OPCODE);
     CHECK_EQ(found[1], EXC_PAGE_FAULT);
-}
-
-static void wait_pauses(const uint64_t *count, uint64_t wanted)
-{
-    for (unsigned i = 0; i < 1000000 && __atomic_load_n(count, __ATOMIC_RELAXED) != wanted; i++)
-        pause();
-}
-
-TEST(traps, nmi, "an NMI reaches every CPU and is counted")
-{
-    SKIP_WITH_ONE_CPU(); /* "all others" are also CPUs that firmware left halted in real mode */
-    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
-        uint64_t before = __atomic_load_n(&trap_counts[2], __ATOMIC_RELAXED);
-        apic_nmi_others();
-        wait_pauses(&trap_counts[2], before + cpu_count - 1);
-        CHECK_EQ(trap_counts[2], before + cpu_count - 1);
-    }
 }
 
 TEST(vm, write_xor_execute,
@@ -169,18 +137,6 @@ TEST(copy, refuses,
     CHECK(!user_range((const void *)(USER_END - 8), 9));
     CHECK(user_range((const void *)(USER_END - 8), 8));
     CHECK(!user_range((const void *)8, ~0ul));
-}
-
-TEST(phys, holds, "a page with two users is freed when the second one releases it")
-{
-    size_t before = phys_free_pages();
-    void *page = phys_alloc(1);
-    REQUIRE(page != NULL);
-    phys_hold(virt_to_phys(page));
-    phys_free(page, 1);
-    CHECK_EQ(phys_free_pages(), before - 1);
-    phys_free(page, 1);
-    CHECK_EQ(phys_free_pages(), before);
 }
 
 static bool is_ours(unsigned vector)

@@ -186,12 +186,8 @@ static void sample_on(KPROFILE_SOURCE source, struct cpu_set where, bool support
         return;
     hal_profile_stop(source, where);
     profile_start(profile);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        bool samples = false;
-        for (unsigned ctr = 0; ctr < 64; ctr++)
-            samples |= hal_profile_source(ctr, cpu) == source;
-        CHECK_EQ(samples, cpu_set_has(&where, cpu));
-    }
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        CHECK_EQ(profile_samples(cpu, source), cpu_set_has(&where, cpu));
     profile_stop(profile);
     handle_close(profile);
 }
@@ -249,13 +245,10 @@ TEST(kinds, session,
 
 /* --- Threads. --- */
 
-static void finish_thread(struct runner r) { user_finish(r.process, r.thread); }
-
 static void run_there(void (*function)(uint64_t), uint64_t argument, struct cpu_set affinity)
 {
     struct runner r = start_on(function, argument, affinity);
-    user_wait(r.thread);
-    finish_thread(r);
+    user_finish(r.process, r.thread);
 }
 
 static void program_instructions(void *ctr)

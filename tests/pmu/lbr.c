@@ -169,8 +169,9 @@ static bool has_brs(void)
 }
 
 /* Of AMD's processors those of Intel's lists, and the other way round, are unknown numbers. */
-LAB_TEST(lbr_stack, absent,
-         "what CPUID and 345h do not report faults, and so does what is past the depth [LB-01]")
+LAB_TEST(
+    lbr_stack, absent,
+    "what CPUID and 345h do not report faults, and so does what is past the depth [LB-01 VP-85]")
 {
     static const struct {
         bool amd;

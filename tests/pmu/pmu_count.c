@@ -132,8 +132,7 @@ static void mispredicts(unsigned ctr)
 
 static void event_body(unsigned ctr)
 {
-    if (!(pmu_counters_for(pmu_here(), wanted) >> ctr & 1))
-        SKIP("the processor does not count the event there");
+    SKIP_WITHOUT_COUNT_OF(wanted, ctr);
     static const enum lab_kind kind_of[PMU_EVENT_COUNT] = {
         [PMU_BRANCHES] = LAB_BRANCHES, [PMU_LOADS] = LAB_LOADS, [PMU_STORES] = LAB_STORES
     };

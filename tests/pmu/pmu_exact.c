@@ -14,8 +14,7 @@ LAB_EACH(pmu_oracle, each_counting_instructions,
 {
     static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work,
                                                     &lab_branches_work, &lab_exits_work };
-    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
-        SKIP("the processor does not count the event there");
+    SKIP_WITHOUT_COUNT_OF(PMU_INSTRUCTIONS, ctr);
     for (unsigned i = 0; i < ARRAY_SIZE(works); i++)
         for (unsigned n = 1; n < 30; n += 9) {
             lab_catch();
@@ -84,8 +83,7 @@ static uint64_t fault_cost(unsigned ctr, unsigned faults)
 LAB_EACH(pmu_faults, each_counting_instructions,
          "a fault in ring 0 adds nothing to ring 3, and always the same to ring 0 [VP-52]")
 {
-    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
-        SKIP("the processor does not count the event there");
+    SKIP_WITHOUT_COUNT_OF(PMU_INSTRUCTIONS, ctr);
     CHECK_EQ(fault_cost(ctr, 20), 0); /* ring 0 faults: nothing of it is ring 3's */
     uint64_t value, few, many, select = lab_select(ctr, PMU_KERNEL);
     uint64_t counts[3];
@@ -140,8 +138,7 @@ REPEATED(outsw, 0, 0, "rep outsw")
 LAB_EACH(pmu_rep, each_counting_instructions,
          "a string instruction counts once, however often it repeats [VP-52 slow]")
 {
-    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
-        SKIP("the processor does not count the event there");
+    SKIP_WITHOUT_COUNT_OF(PMU_INSTRUCTIONS, ctr);
     static const struct {
         void (*code)(uint64_t);
         unsigned step;

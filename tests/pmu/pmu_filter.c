@@ -98,8 +98,7 @@ LAB_EACH(pmu_edge, each_gp, "edges are fewer than cycles, and there is one [S-2.
 LAB_EACH(pmu_write_running, each_counting_instructions,
          "a write to the running counter takes effect at once [VP-39 VP-74]")
 {
-    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
-        SKIP("the processor does not count the event there");
+    SKIP_WITHOUT_COUNT_OF(PMU_INSTRUCTIONS, ctr);
     static const uint32_t values[] = { 0, 1, 1000, 0x7fffff00 };
     uint64_t select = lab_select(ctr, PMU_KERNEL);
     for (unsigned i = 0; i < ARRAY_SIZE(values); i++) {
@@ -124,8 +123,7 @@ LAB_EACH(pmu_write_running, each_counting_instructions,
 LAB_EACH(pmu_select_running, each_gp,
          "a select of 0 stops it, the old select starts it again [C-2a.11]")
 {
-    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1) || lab_is_fixed(ctr))
-        SKIP("the processor does not count the event there");
+    SKIP_WITHOUT_COUNT_OF(PMU_INSTRUCTIONS, ctr);
     uint64_t select = lab_select(ctr, PMU_KERNEL);
     pmu_program(ctr, select, 0);
     pmu_start(PMU_BIT(ctr));

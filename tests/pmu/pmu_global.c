@@ -147,8 +147,7 @@ LAB_EACH(pmu_adds_up, each_gp,
          "fifty short stretches count as much as a long one; exits at PAUSE lose nothing [VP-90]")
 {
     const uint64_t stretch = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, ITERATIONS);
-    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
-        SKIP("the processor does not count the event there");
+    SKIP_WITHOUT_COUNT_OF(PMU_INSTRUCTIONS, ctr);
     uint64_t select = lab_select(ctr, PMU_KERNEL),
              whole = lab_count(ctr, select, 0, lab_loop, STRETCHES * ITERATIONS);
     LAB_CHECK_COUNT(whole, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, STRETCHES * ITERATIONS));

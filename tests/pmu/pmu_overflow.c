@@ -30,8 +30,7 @@ LAB_EACH(pmu_wraps, each_counting_instructions,
          "wraps at its width, to the event [VP-38 VP-65 VP-73]")
 {
     static const int32_t ends[] = { -2, -1, 0, 1, 2, 50 };
-    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
-        SKIP("the processor does not count the event there");
+    SKIP_WITHOUT_COUNT_OF(PMU_INSTRUCTIONS, ctr);
     for (unsigned i = 0; i < ARRAY_SIZE(ends); i++) {
         uint64_t start =
             ((uint64_t)(int64_t)ends[i] - expected_value()) & pmu_mask(pmu_here(), ctr);
@@ -56,8 +55,7 @@ LAB_EACH(pmu_wraps, each_counting_instructions,
 LAB_EACH(pmu_carries, each_counting_instructions,
          "carries from bit to bit without status and interrupt [VP-38 VP-65]")
 {
-    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
-        SKIP("the processor does not count the event there");
+    SKIP_WITHOUT_COUNT_OF(PMU_INSTRUCTIONS, ctr);
     lab_catch();
     for (unsigned bit = 8; 1ul << bit <= pmu_max_period(pmu_here(), ctr); bit++) {
         uint64_t start = (1ul << bit) - 5;
@@ -186,48 +184,4 @@ LAB_EACH(pmu_armed_late, each_counter,
     CHECK_EQ(pmu_rearm_late(ctr, 1000), 0);
     CHECK_EQ(pmu_read(ctr), mask);
     pmu_clear(PMU_BIT(ctr));
-}
-
-/* Two overflows: each its bit; clearing one leaves the other. */
-LAB_EACH(pmu_two_overflows, each_counter, "overflows together with each other counter [VP-66]")
-{
-    if (!pmu_here()->msr.global_status)
-        SKIP("no global status");
-    SKIP_WITHOUT_EVENT(ctr);
-    for_each_bit(other, pmu_here()->counters & ~PMU_BIT(ctr)) {
-        if (lab_event(other) == PMU_EVENT_COUNT)
-            continue;
-        pmu_program(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10));
-        pmu_program(other, lab_select(other, PMU_KERNEL), preset(other, 20));
-        struct pmu_gate gate = { pmu_here()->msr.global_control, PMU_BIT(ctr) | PMU_BIT(other), 0 };
-        lab_measure(&gate, lab_loop, ITERATIONS);
-        CHECK_EQ(overflow_status(), PMU_BIT(ctr) | PMU_BIT(other));
-        lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(other));
-        CHECK_EQ(overflow_status(), PMU_BIT(ctr));
-        lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(ctr));
-        CHECK_EQ(overflow_status(), 0);
-        pmu_clear(PMU_BIT(ctr) | PMU_BIT(other));
-    }
-}
-
-/* The counter preset to 1 - count ends at exactly 1: two runs of one loop agree to the instruction.
- */
-LAB_EACH(pmu_deterministic, each_counting_instructions,
-         "20 runs count the same, preset to end at 1 [VP-73]")
-{
-    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
-        SKIP("the processor does not count the event there");
-    uint64_t select = lab_select(ctr, PMU_KERNEL), least = UINT64_MAX, most = 0;
-    for (unsigned i = 0; i < 20; i++) {
-        uint64_t found = lab_count(ctr, select, 0, lab_branches, ITERATIONS);
-        least = found < least ? found : least;
-        most = found > most ? found : most;
-    }
-    CHECK_BECAUSE(most, least, pmu_here()->exact ? least : least * 9 / 8,
-                  "no run differs but by what exits add");
-    LAB_CHECK_COUNT(least, lab_expected(&lab_branches_work, LAB_INSTRUCTIONS, ITERATIONS));
-    if (pmu_here()->exact)
-        CHECK_EQ(lab_count(ctr, select, (1 - most) & pmu_mask(pmu_here(), ctr), lab_branches,
-                           ITERATIONS),
-                 1);
 }

@@ -136,11 +136,9 @@ static NTSTATUS in_ring3(void (*function)(void), uint64_t argument, unsigned cpu
 {
     struct process *process = user_process();
     struct thread *thread =
-        process ? user_thread("rdpmc", process, (uint64_t)function, argument, cpu_set_one(cpu))
-                : NULL;
+        user_thread("rdpmc", process, (uint64_t)function, argument, cpu_set_one(cpu));
     NTSTATUS status = STATUS_NO_MEMORY;
-    if (CHECK(thread != NULL)) {
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    if (user_wait(thread)) {
         status = thread->exit_status;
         CHECK(user_read(process, value, (uint64_t)&user_rdpmc_value, sizeof *value));
         object_release(&thread->object);

@@ -237,18 +237,3 @@ LAB_EACH(pmu_k7_alias, each_k7, "K7 and extended registers are the same [VP-30]"
         CHECK_EQ(lab_rdmsr(counter), i);
     }
 }
-
-/* No counter's registers are another's: all get different values, then all are read. */
-LAB_TEST(pmu_registers, distinct, "no two counters share a register [VP-29 VP-36]")
-{
-    for_each_bit(ctr, pmu_here()->counters) {
-        lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 1000 + ctr);
-        if (!lab_is_fixed(ctr))
-            lab_wrmsr(pmu_select_msr(pmu_here(), ctr), 0x100 + ctr);
-    }
-    for_each_bit(ctr, pmu_here()->counters) {
-        reads_everywhere(ctr, 1000 + ctr);
-        if (!lab_is_fixed(ctr))
-            CHECK_EQ(lab_rdmsr(pmu_select_msr(pmu_here(), ctr)), 0x100 + ctr);
-    }
-}

@@ -7,7 +7,6 @@
 #include "tests/ring3/exact.h"
 
 #define SPINNERS 2
-#define THREADS_MAX 8
 
 /* Company for the measured thread: computes in ring 3. */
 static bool company_start(struct runner company[SPINNERS])
@@ -46,20 +45,12 @@ static void migrate(void *argument)
 static unsigned run_migrated(void (*function)(uint64_t), uint64_t argument)
 {
     struct process *process = user_process();
-    struct migrator m = { .target = process ? user_start(process, function, argument | exactness())
-                                            : NULL };
-    if (!CHECK(m.target != NULL))
-        return 0;
-    struct thread *mover = thread_create("migrator", migrate, &m, SMP_ALL);
-    CHECK(mover != NULL);
-    sched_wait(&m.target->object, SCHED_FOREVER, Executive);
+    struct migrator m = { .target = user_start(process, function, argument | exactness()) };
+    struct thread *mover = m.target ? thread_create("migrator", migrate, &m, SMP_ALL) : NULL;
+    user_wait(m.target);
     __atomic_store_n(&m.stop, 1, __ATOMIC_RELEASE);
-    if (mover) {
-        sched_wait(&mover->object, SCHED_FOREVER, Executive);
-        object_release(&mover->object);
-    }
-    exactness_print(process);
-    user_finish(process, m.target);
+    team_end(mover);
+    exactness_finish(process, m.target);
     return m.moves;
 }
 
@@ -113,35 +104,6 @@ TEST(exact, collected, "a counter set collects as much each time, of the same co
     HalFreePmcCounterSet(set);
 }
 
-TEST(exact, switched_regions,
-     "switches inside measured regions on one CPU change no count [TP-79 TP-80 TP-82 slow]")
-{
-    unsigned ctr;
-    struct runner company[SPINNERS];
-    SKIP_WITHOUT_PMU();
-    SKIP_IF_STEPPED();
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    if (company_start(company)) {
-        struct process *process = user_process();
-        struct thread *thread =
-            process ? user_thread("measured", process, (uint64_t)user_exact_switched,
-                                  (test_long() ? 20 : 5) | exactness(),
-                                  cpu_set_one(company[0].thread->cpu))
-                    : NULL;
-        CHECK(thread != NULL);
-        for (unsigned i = 0; thread && i < SPINNERS; i++)
-            sched_set_affinity(company[i].thread, thread->affinity);
-        if (thread)
-            sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        if (process) {
-            exactness_print(process);
-            user_finish(process, thread);
-        }
-    }
-    company_end(company);
-    counting_stop();
-}
-
 TEST(exact, migrated_regions,
      "regions are counted exactly while the thread is moved between CPUs in the middle [TP-79 "
      "TP-81]")
@@ -161,36 +123,6 @@ TEST(exact, migrated_regions,
     counting_stop();
 }
 
-TEST(exact, all_at_once,
-     "threads on all CPUs at the same time count exactly, each its own instructions [TP-31 TP-80]")
-{
-    unsigned ctr, started = 0;
-    struct process *processes[THREADS_MAX] = { 0 };
-    struct thread *threads[THREADS_MAX] = { 0 };
-    SKIP_WITHOUT_PMU();
-    SKIP_IF_STEPPED();
-    SKIP_BELOW_CPUS(2);
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    for (unsigned i = 0; i < cpu_count && i < THREADS_MAX; i++) {
-        processes[i] = user_process();
-        threads[i] = processes[i]
-                         ? user_thread("measured", processes[i], (uint64_t)user_exact_known,
-                                       exactness() | 1, cpu_set_one(i))
-                         : NULL;
-        started += threads[i] != NULL;
-    }
-    CHECK(started == (cpu_count < THREADS_MAX ? cpu_count : THREADS_MAX));
-    for (unsigned i = 0; i < THREADS_MAX; i++) {
-        if (threads[i])
-            sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
-        if (processes[i]) {
-            exactness_print(processes[i]);
-            user_finish(processes[i], threads[i]);
-        }
-    }
-    counting_stop();
-}
-
 /* Silicon's rule: RDPMC retires once. A hypervisor's: where it intercepts RDPMC that counts as its
  * exits do. Nobody can take off what a trap adds between the two, so ring 3 takes the least of
  * many. */
@@ -205,9 +137,8 @@ static void read_raw(struct process *process, unsigned cpu, unsigned ctr)
     struct thread *thread =
         user_thread("raw", process, (uint64_t)user_exact_raw,
                     pmu_rdpmc_index(ctr) | expected_raw(cpu) << 32, cpu_set_one(cpu));
-    if (!CHECK(thread != NULL))
+    if (!user_wait(thread))
         return;
-    sched_wait(&thread->object, SCHED_FOREVER, Executive);
     CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
     object_release(&thread->object);
 }

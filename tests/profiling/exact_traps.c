@@ -18,11 +18,8 @@ TEST(exact, page_faults,
         process->stack_commit = PAGE_SIZE;
         uint64_t before = trap_counts[EXC_PAGE_FAULT];
         struct thread *thread = user_start(process, user_exact_faults, exactness());
-        if (CHECK(thread != NULL))
-            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        exactness_finish(process, thread);
         CHECK(trap_counts[EXC_PAGE_FAULT] - before >= USER_EXACT_TOUCHES * USER_EXACT_PAGES);
-        exactness_print(process);
-        user_finish(process, thread);
     }
     counting_stop();
 }
@@ -62,22 +59,14 @@ TEST(exact, nmis, "regions are counted exactly while NMIs fall into them [TP-79 
     do { /* on many processors a tick is long */
         if (thread)
             object_release(&thread->object);
-        thread = process ? user_thread("measured", process, (uint64_t)user_exact_known, exactness(),
-                                       cpu_set_one(0))
-                         : NULL;
-        if (CHECK(thread != NULL))
-            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        thread = user_thread("measured", process, (uint64_t)user_exact_known, exactness(),
+                             cpu_set_one(0));
+        user_wait(thread);
     } while (thread && clock_ns() < end && __atomic_load_n(&s.sent, __ATOMIC_RELAXED) < 2);
     CHECK(trap_counts[EXC_NMI] - before >= 2);
     __atomic_store_n(&s.stop, 1, __ATOMIC_RELEASE);
-    if (CHECK(sender != NULL)) {
-        sched_wait(&sender->object, SCHED_FOREVER, Executive);
-        object_release(&sender->object);
-    }
+    team_end(sender);
     CHECK(s.sent >= 2);
-    if (process) {
-        exactness_print(process);
-        user_finish(process, thread);
-    }
+    exactness_finish(process, thread);
     counting_stop();
 }

@@ -8,27 +8,23 @@
 #define USER_BASE 0x400000u
 #define PAGE (VM_WINDOW + 508 * PAGE_SIZE) /* which no thread's slot needs here */
 
-static bool samples_on(unsigned cpu, KPROFILE_SOURCE source)
-{
-    for (unsigned ctr = 0; ctr < 64; ctr++)
-        if (hal_profile_source(ctr, cpu) == source)
-            return true;
-    return false;
-}
-
 TEST(profile_kernel, everywhere,
-     "an affinity of -1 profiles all active processors of the group, no group those of all "
-     "[PO-21]")
+     "an affinity of -1 profiles all active processors of the group, no group those of all, and "
+     "else each processor those of the affinity alone [PO-21 PO-56]")
 {
-    ULONG counts = 0;
+    ULONG counts = 0, of_first = 0;
     HANDLE profile = profile_made(BASE, 16, 4, &counts, sizeof counts, ProfileTime, ~0ul);
+    HANDLE first = profile_made(BASE, 16, 4, &of_first, sizeof of_first, ProfileTime, 1);
     profile_start(profile);
+    profile_start(first);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
         sample_at(BASE, ProfileTime);
         CHECK_EQ(counts, cpu < cpus_of_group() ? cpu + 1 : cpus_of_group());
+        CHECK_EQ(of_first, 1);
     }
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(first), STATUS_SUCCESS);
     REQUIRE_OK(NtCreateProfileEx(&profile, NULL, (PVOID)BASE, 16, 4, &counts, sizeof counts,
                                  ProfileTime, 0, NULL)); /* no group is all of them */
     profile_start(profile);
@@ -43,7 +39,7 @@ TEST(profile_kernel, everywhere,
         profile = profile_made(BASE, 16, 4, &counts, sizeof counts, SOURCE, where);
         profile_start(profile);
         for (unsigned other = 0; other < cpu_count; other++)
-            CHECK_EQ(samples_on(other, SOURCE), cpu ? other == cpu : other < cpus_of_group());
+            CHECK_EQ(profile_samples(other, SOURCE), cpu ? other == cpu : other < cpus_of_group());
         CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
     }
 }
@@ -143,6 +139,5 @@ TEST(profile_kernel, locked,
     peek_wait(r.process, &user_state, 3);
     CHECK_EQ(phys_free_pages(), before + 2); /* and the list of the buffer's pages */
     __atomic_store_n(go_on, 3, __ATOMIC_RELEASE);
-    sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
     user_finish(r.process, r.thread);
 }

@@ -12,16 +12,11 @@
 static HANDLE first, second;
 static ULONG counts, more_counts; /* atomic */
 
-static HANDLE made_of_loop(ULONG *buffer, KPROFILE_SOURCE source)
-{
-    return profile_made((uint64_t)profile_loop_start, 64, 6, buffer, sizeof *buffer, source, 1);
-}
-
 static void start_old(void)
 {
     test_run_on(0);
     CHECK_OK(NtSetIntervalProfile(INTERVAL, SOURCE));
-    first = made_of_loop(&counts, SOURCE);
+    first = profile_of_loop(&counts, SOURCE, 1);
     profile_start(first);
 }
 
@@ -62,7 +57,7 @@ static NTSTATUS create_unknown(void)
 static void make_stopped(KPROFILE_SOURCE source)
 {
     start_old();
-    second = made_of_loop(&more_counts, source);
+    second = profile_of_loop(&more_counts, source, 1);
 }
 
 static void make_stopped_branches(void) { make_stopped(ProfileBranchInstructions); }
@@ -168,7 +163,7 @@ TEST(profile_refused, stop,
     const struct step_window window = { (const void *)(uint64_t)NtStopProfile, STEP_SWITCH,
                                         test_long() ? 0 : 3, NULL };
     test_run_on(0);
-    second = made_of_loop(&more_counts, ProfileTime);
+    second = profile_of_loop(&more_counts, ProfileTime, 1);
     struct thread *partner = step_partner(sample_now);
     if (CHECK(partner != NULL))
         CHECK(step_through(&window, start_and_stop, NULL) > 10);

@@ -196,9 +196,8 @@ static bool measure_sample(const struct sampling *s, unsigned try, struct interr
     uint64_t left = -pmu_read(s->armed) & pmu_mask(pmu_here(), s->armed);
     if (left < PERIOD)
         cost->instructions = retired_around_loop(iterations) - without;
-    struct vpmu_accesses b = vpmu_accesses();
-    cost->accesses =
-        (struct vpmu_accesses){ .rdmsr = b.rdmsr - a.rdmsr, .wrmsr = b.wrmsr - a.wrmsr };
+    cost->accesses = vpmu_accesses_since(a);
+    cost->accesses.rdpmc = 0; /* the test's own */
     uint64_t samples = sum(loop_counts, LOOP_BYTES / 4) - before;
     irql_lower(old);
     bool just_one = samples == 1 && left > PERIOD * 6 / 10 && left < PERIOD * 9 / 10;

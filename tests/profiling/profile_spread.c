@@ -8,18 +8,11 @@
 #include "kernel/services/services.h"
 #include "tests/harness/profile.h"
 
-#define LOOP_BYTES 64u /* profile_loop.asm */
 #define PERIOD 20000u
 #define ITERATIONS 10000u
 #define ROUNDS 1000u
 #define WANTED 3u
 #define SHORTEST 1221u /* of ProfileTime, 100 ns each */
-
-static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
-{
-    return profile_made((uint64_t)profile_loop_start, LOOP_BYTES, 6, counts, sizeof *counts, source,
-                        cpu_mask);
-}
 
 static bool sampled_all(const ULONG *counts)
 {
@@ -46,7 +39,7 @@ TEST(profile_spread, counter_taken,
         SKIP("no second counter for it");
     REQUIRE_OK(hal_counters_claim("profile_spread", cpu_set_one(1), first, NULL, &taken));
     hal_source_set_interval(SOURCE, PERIOD);
-    HANDLE profile = of_loop(&counts, SOURCE, 3);
+    HANDLE profile = profile_of_loop(&counts, SOURCE, 3);
     profile_start(profile);
     for (unsigned cpu = 0; cpu < 2; cpu++) {
         test_run_on(cpu);
@@ -82,7 +75,7 @@ TEST(profile_spread, new_interval,
     if (sched_tick_ns() < 4 * SHORTEST * 100)
         SKIP("the timer's interval is as short");
     hal_source_set_interval(ProfileTime, (ULONG)(sched_tick_ns() / 100));
-    HANDLE profile = of_loop(&counts, ProfileTime, ~0ul);
+    HANDLE profile = profile_of_loop(&counts, ProfileTime, ~0ul);
     profile_start(profile);
     hal_source_set_interval(ProfileTime, SHORTEST);
     CHECK(never_more_left(SHORTEST * 100, &counts));

@@ -87,26 +87,6 @@ TEST(tp_counts, elements_in_order,
     counting_stop();
 }
 
-TEST(tp_counts, counts_grow,
-     "no value decreases between reads, also while the thread is moved [TP-81 TP-85 slow]")
-{
-    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES };
-    unsigned ctrs[2];
-    SKIP_WITHOUT_PMU();
-    unsigned n = counting_possible(events, 2) ? 2 : 1;
-    REQUIRE(counting_start_many(events, n, PMU_USER, ctrs));
-    struct process *process = user_process();
-    struct thread *thread = process ? user_start(process, user_grows, n == 2 ? 3 : 1) : NULL;
-    CHECK(thread != NULL);
-    for (unsigned i = 0; thread && !object_signaled(&thread->object) && i < 1000; i++) {
-        sched_set_affinity(thread, cpu_set_one(i % cpu_count));
-        nap();
-    }
-    user_wait(thread);
-    user_finish(process, thread);
-    counting_stop();
-}
-
 TEST(tp_block, counted,
      "blocks across pages, freed, read-only or written by others do no harm while counters count "
      "[TP-96 slow]")

@@ -22,8 +22,6 @@ static unsigned seek_once(struct runner all[4], bool moved)
                 sched_set_affinity(all[i].thread, cpu_set_one(moves % cpu_count));
         sched_wait(NULL, clock_ns() + 4 * sched_tick_ns(), DelayExecution);
     }
-    if (seeker->thread)
-        sched_wait(&seeker->thread->object, SCHED_FOREVER, Executive);
     user_finish(seeker->process, seeker->thread);
     return moves;
 }
@@ -100,10 +98,7 @@ static struct vpmu_accesses accesses_of(struct thread *from, struct thread *to)
 {
     struct vpmu_accesses before = vpmu_accesses();
     switch_counts(from, to);
-    struct vpmu_accesses after = vpmu_accesses();
-    return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
-                                   after.wrmsr - before.wrmsr,
-                                   after.interrupts - before.interrupts };
+    return vpmu_accesses_since(before);
 }
 
 static void check_costs(unsigned n)

@@ -34,7 +34,6 @@ static void lose_and_go_on(uint64_t naps, unsigned cpu)
     CHECK_OK(user_run(user_measure, 1));
     struct runner r = start_ready(user_run_until_emptied, 1, cpu_set_one(cpu));
     counting_stop();
-    user_wait(r.thread);
     user_finish(r.process, r.thread);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The PMU accesses of a context switch, counted by the virtual PMU. */
+/* What a context switch does for profiling if neither thread is profiled. */
 #include "tests/harness/lab.h"
 
 #define SWITCHES 200
@@ -11,43 +11,6 @@ static void yield_thread_often(void *)
 {
     for (unsigned i = 0; i < SWITCHES; i++)
         sched_switch(WrYieldExecution);
-}
-
-/* The PMU accesses while two kernel threads on this CPU switch to each other. */
-static struct vpmu_accesses accesses_of_switches(void)
-{
-    unsigned cpu = cpu_number();
-    struct vpmu_accesses before = vpmu_accesses();
-    struct thread *other = thread_create("partner", yield_thread_often, NULL, cpu_set_one(cpu));
-    if (CHECK(other != NULL)) {
-        yield_thread_often(NULL);
-        team_end(other);
-    }
-    struct vpmu_accesses after = vpmu_accesses();
-    return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
-                                   after.wrmsr - before.wrmsr,
-                                   after.interrupts - before.interrupts };
-}
-
-TEST(tp_switch, unprofiled_is_free,
-     "switches between threads without profiling execute no RDPMC and touch no PMU MSR, on every "
-     "CPU, counters running")
-{
-    unsigned ctr;
-    SKIP_WITHOUT_PMU();
-    SKIP_WITHOUT_VPMU();
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
-        uint64_t control = vpmu_accesses().rdpmc;
-        rdpmc(pmu_rdpmc_index(ctr));
-        CHECK_EQ(vpmu_accesses().rdpmc, control + 1); /* so it does count them */
-        struct vpmu_accesses found = accesses_of_switches();
-        CHECK_EQ(found.rdpmc, 0);
-        CHECK_EQ(found.rdmsr, 0);
-        CHECK_EQ(found.wrmsr, 0);
-        CHECK_EQ(found.interrupts, 0);
-    }
-    counting_stop();
 }
 
 static void switch_stepped(uint64_t) { sched_switch(WrYieldExecution); }

@@ -8,12 +8,6 @@ static void set_privilege(BOOLEAN on)
     CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, on, FALSE, &was), STATUS_SUCCESS);
 }
 
-static NTSTATUS set_class(const void *buffer, ULONG length)
-{
-    return ZwSetSystemInformation(SystemPerformanceTraceInformation, (PVOID)(uint64_t)buffer,
-                                  length);
-}
-
 static void check_privileged(const struct session *s, bool held)
 {
     static const ULONG swap = PERFINFO_LOG_TYPE_CONTEXTSWAP, no_source = 0xFE;
@@ -33,9 +27,10 @@ static void check_privileged(const struct session *s, bool held)
     CHECK_STATUS(session_list(EventTraceProfileConfigInformation, 0, &swap, 0), wanted);
     CHECK_STATUS(session_list(EventTraceProfileConfigInformation, 0, &no_source, 1),
                  held ? STATUS_NOT_SUPPORTED : wanted);
-    CHECK_STATUS(set_class(&time, sizeof time), wanted);
-    CHECK_STATUS(set_class(add, sizeof add), held ? STATUS_INVALID_PARAMETER : wanted);
-    CHECK_STATUS(set_class(&remove, sizeof remove), held ? STATUS_INVALID_PARAMETER : wanted);
+    CHECK_STATUS(session_set_class(&time, sizeof time), wanted);
+    CHECK_STATUS(session_set_class(add, sizeof add), held ? STATUS_INVALID_PARAMETER : wanted);
+    CHECK_STATUS(session_set_class(&remove, sizeof remove),
+                 held ? STATUS_INVALID_PARAMETER : wanted);
     CHECK_STATUS(session_mask(s, PERF_PROFILE, 0), wanted);
     CHECK_STATUS(session_mask(s, EVENT_TRACE_FLAG_PROFILE, 0), wanted);
     CHECK_STATUS(session_mask(s, PERF_PMC_PROFILE, 0), wanted);

@@ -141,8 +141,8 @@ TEST_USER(etw_lbr, call_stack,
 }
 
 TEST_USER(etw_lbr, win32,
-          "TraceConfigureLastBranchRecord and classes 20 and 21: every code that they return "
-          "[ET-67 slow]")
+          "TraceConfigureLastBranchRecord and classes 20 and 21: every code that they return, "
+          "of two sessions, too [ET-63 ET-67 slow]")
 {
     CLASSIC_EVENT_ID events[5] = { { ThreadGuid, 36, { 0 } }, { LastBranchGuid, 32, { 0 } } };
     ULONG none = 0, odd = 1u << 20, hooks[5] = { PERFINFO_LOG_TYPE_CONTEXTSWAP };

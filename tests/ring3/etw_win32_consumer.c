@@ -5,6 +5,7 @@
 #define MODE (PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD)
 #define WORKERS 4
 #define YIELDS 100
+#define SLEEPS 3
 #define ROUNDS 80
 #define ROUND 100 /* calls, then a sleep */
 #define DELAY (UINT64_C(1) << DelayExecution)
@@ -12,7 +13,8 @@
 /* What the callbacks see. */
 static struct {
     ULONG events, swaps, calls, wrong, buffers, buffer_answer;
-    uint64_t seen; /* atomic: some event came */
+    ULONG sleeper, slept; /* a thread that gives way and sleeps; how often it sleeps */
+    uint64_t seen;        /* atomic: some event came */
     LONGLONG last;
     ULONG running[64];
     TRACEHANDLE close;
@@ -24,9 +26,17 @@ static void look_at_swap(const EVENT_RECORD *event, unsigned cpu)
     const WMI_CONTEXTSWAP *swap = event->UserData;
     got.wrong += event->UserDataLength != sizeof *swap;
     got.wrong += got.swaps && got.running[cpu] && swap->OldThreadId != got.running[cpu];
+    got.wrong += swap->OldIdealProcessor != cpu;
+    got.wrong += (swap->NewWaitTime | swap->OldRemainingQuantum) != 0;
+    got.wrong += event->ExtendedDataCount != 0;
     got.running[cpu] = swap->NewThreadId;
     got.swaps++;
-    got.wrong += event->ExtendedDataCount != 0;
+    if (swap->OldThreadId != got.sleeper)
+        return;
+    got.wrong += swap->OldWaitMode != 1;
+    got.wrong += swap->OldWaitReason >= (CHAR)WrQuantumEnd && swap->OldState != 1;
+    got.wrong += swap->OldWaitReason == DelayExecution && swap->OldState != 5;
+    got.slept += swap->OldWaitReason == DelayExecution;
 }
 
 static VOID on_event(PEVENT_RECORD event)
@@ -96,14 +106,20 @@ static DWORD yield_often(PVOID unused)
 static void work_traced(void)
 {
     HANDLE workers[WORKERS];
+    got.sleeper = GetCurrentThreadId();
+    yield_often(NULL);
+    for (unsigned i = 0; i < SLEEPS; i++)
+        Sleep(1);
     for (unsigned i = 0; i < WORKERS; i++)
         workers[i] = ring3_start(yield_often, NULL);
     for (unsigned i = 0; i < WORKERS; i++)
         ring3_end(workers[i]);
 }
 
-TEST_USER(etw_win32, consumes,
-          "ProcessTrace hands on every event, in the order of time stamps, until the session stops")
+TEST_USER(
+    etw_win32, consumes,
+    "ProcessTrace hands on every event, in the order of time stamps, until the session stops; "
+    "who gave way is ready, who sleeps waits")
 {
     TRACEHANDLE session = 0, trace;
     struct properties q;
@@ -118,7 +134,8 @@ TEST_USER(etw_win32, consumes,
     CHECK_EQ(q.p.EventsLost, 0);
     CHECK_EQ(got.wrong, 0);
     CHECK(got.buffers >= 1);
-    CHECK_RANGE(got.calls, WORKERS * YIELDS,
+    CHECK_EQ(got.slept, SLEEPS);
+    CHECK_RANGE(got.calls, (WORKERS + 1) * YIELDS,
                 WORKERS * YIELDS * 2); /* the yields, and what this thread and the reader call */
     CHECK(got.swaps >= WORKERS);       /* to each worker; away from it may be to the next */
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);

@@ -65,22 +65,26 @@ TEST_USER(
     struct properties q;
     TRACEHANDLE session = 0;
     win32_describe(&q);
+    q.p.BufferSize = 5; /* whole pages */
     q.p.MinimumBuffers = 8;
     q.p.FlushTimer = 7;
+    q.p.Wnode.ClientContext = 1;
     q.p.MaximumFileSize = 3;
     REQUIRE(CHECK_EQ(StartTraceA(&session, "controls", &q.p), ERROR_SUCCESS));
     CHECK_EQ(strcmp((const char *)q.name, "controls"), 0);
     win32_describe(&q);
     q.p.BufferSize = 0;
-    CHECK_EQ(ControlTraceW(session, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_SUCCESS);
-    CHECK_EQ(q.p.BufferSize, 16);
+    CHECK_EQ(ControlTraceW(session | 0xabcd0000, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY),
+             ERROR_SUCCESS);
+    CHECK_EQ(q.p.BufferSize, 8);
+    CHECK_EQ(q.p.Wnode.ClientContext, 3);
     CHECK(q.p.NumberOfBuffers >= 8 && q.p.FreeBuffers == q.p.NumberOfBuffers);
     CHECK_EQ(q.p.FlushTimer, 7);
     CHECK_EQ(q.p.MaximumFileSize, 3);
     CHECK_EQ(q.p.LogFileMode, SYSTEM_MODE);
     CHECK_EQ(q.p.Wnode.HistoricalContext, session);
     CHECK_EQ(q.p.Wnode.BufferSize, sizeof q);
-    CHECK_EQ(q.p.EventsLost, 0);
+    CHECK_EQ(q.p.EventsLost + q.p.BuffersWritten, 0);
     win32_describe(&q);
     q.p.EnableFlags = EVENT_TRACE_FLAG_CSWITCH;
     CHECK_EQ(ControlTraceW(0, L"controls", &q.p, EVENT_TRACE_CONTROL_UPDATE), ERROR_SUCCESS);

@@ -123,9 +123,6 @@ TEST_USER(
     CHECK_EQ(TraceQueryInformation(0, TraceProfileSourceListInfo, NULL, LIST_BYTES, &needed),
              ERROR_BAD_LENGTH);
     CHECK_RANGE(needed, sizeof *info, LIST_BYTES); /* one entry; the whole area */
-    CHECK_EQ(TraceQueryInformation(0, TraceProfileSourceListInfo, bytes, needed - 1, &n),
-             ERROR_BAD_LENGTH);
-    CHECK_EQ(n, needed);
     CHECK_EQ(TraceQueryInformation(0, TraceProfileSourceListInfo, bytes, needed, &n),
              ERROR_SUCCESS);
     CHECK_EQ(n, needed);
@@ -213,7 +210,7 @@ TEST_USER(etw_win32, owners,
     static uint32_t words[512];
     ETW_PMC_COUNTER_OWNERSHIP_STATUS *status = (ETW_PMC_COUNTER_OWNERSHIP_STATUS *)(void *)words;
     const ETW_PMC_SESSION_INFO *info = (const ETW_PMC_SESSION_INFO *)(const void *)words;
-    ULONG n = 0, source = SOURCE, tagged = 0, most = most_counters();
+    ULONG n = 0, source = SOURCE, most = most_counters();
     TRACEHANDLE session = 0;
     CHECK_EQ(TraceQueryInformation(0, TraceMaxPmcCounterQuery, words, 3, NULL), ERROR_BAD_LENGTH);
     CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, words, 0, &n), ERROR_SUCCESS);
@@ -226,13 +223,10 @@ TEST_USER(etw_win32, owners,
              ERROR_INSUFFICIENT_BUFFER);
     CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, words, sizeof words, &n),
              ERROR_SUCCESS);
-    CHECK_EQ(info->NextEntryOffset, 0);
     CHECK_EQ(info->LoggerId, session & 0xffff);
-    CHECK_EQ(info->HookIdCount, 1);
     CHECK_EQ(info->ProfileSourceCount, most != 0);
     if (most)
         CHECK_EQ(words[4], SOURCE);
-    CHECK_EQ(*(const USHORT *)&words[4 + (most != 0)], PERFINFO_LOG_TYPE_CONTEXTSWAP);
     status->ProcessorNumber = 0;
     CHECK_EQ(TraceQueryInformation(1, TracePmcCounterOwners, words, sizeof words, &n),
              ERROR_INVALID_PARAMETER);
@@ -241,10 +235,6 @@ TEST_USER(etw_win32, owners,
              ERROR_SUCCESS);
     CHECK_EQ(n, 8 + status->NumberOfCounters * sizeof *status->CounterOwners);
     CHECK(status->NumberOfCounters >= most);
-    for (ULONG i = 0; i < status->NumberOfCounters; i++)
-        tagged += status->CounterOwners[i].OwnerType == EtwPmcOwnerTaggedWithSource &&
-                  status->CounterOwners[i].ProfileSource == SOURCE;
-    CHECK_EQ(tagged, most != 0);
     if (most)
         CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, words, 8, &n),
                  ERROR_INSUFFICIENT_BUFFER);

@@ -3,8 +3,6 @@
 #include "tests/ring3/helpers.h"
 
 #define NON_CANONICAL UINT64_C(0x0000800000000000)
-#define FLAGS_SETTABLE UINT64_C(0x40dd5)
-#define FLAGS_FIXED UINT64_C(0x202) /* IF, and the bit that is always 1 */
 
 extern void registers_ud2(uint64_t values[16]);
 extern const char registers_ud2_here[], registers_steps_first[], registers_deep_back[];

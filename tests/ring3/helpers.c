@@ -123,12 +123,16 @@ void ring3_data(PERFORMANCE_DATA *data)
     data->Version = PERFORMANCE_DATA_VERSION;
 }
 
+void ring3_read(HANDLE profile, DWORD flags, PERFORMANCE_DATA *data)
+{
+    ring3_data(data);
+    CHECK_EQ(ReadThreadProfilingData(profile, flags, data), ERROR_SUCCESS);
+}
+
 uint64_t ring3_reasons(HANDLE profile)
 {
     PERFORMANCE_DATA data;
-    ring3_data(&data);
-    CHECK_EQ(ReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_DISPATCHING, &data),
-             ERROR_SUCCESS);
+    ring3_read(profile, READ_THREAD_PROFILING_FLAG_DISPATCHING, &data);
     return data.WaitReasonBitMap;
 }
 

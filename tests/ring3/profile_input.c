@@ -332,11 +332,4 @@ TEST_USER(
     CHECK_EQ(interval_of(ProfileTime), 1221);
     CHECK_STATUS(ZwSetIntervalProfile(10000, ProfileTime), STATUS_SUCCESS);
     CHECK_EQ(interval_of(ProfileTime), 10000);
-    if (interval_of(ProfileTotalIssues)) {
-        CHECK_STATUS(ZwSetIntervalProfile(100000, ProfileTotalIssues), STATUS_SUCCESS);
-        CHECK_EQ(interval_of(ProfileTotalIssues), 100000);
-        CHECK_EQ(interval_of(ProfileBranchInstructions), 65536);
-        CHECK_EQ(interval_of(ProfileTime), 10000);
-        CHECK_STATUS(ZwSetIntervalProfile(65536, ProfileTotalIssues), STATUS_SUCCESS);
-    }
 }

@@ -13,20 +13,15 @@ void user_spin(uint64_t unused);            /* runs, not profiled, until it is t
 void user_end_profiled(uint64_t mask);      /* ends without disabling */
 void user_fault_profiled(uint64_t mask);    /* enables, then writes to address 0 */
 /* user_values: element 0 over 20 ms of sleep, over 200,000 iterations. */
-void user_grows(uint64_t mask); /* 1,000 reads: no value ever decreases */
 /* Runs so long with user_state 1, and until somebody writes 2 to it; user_values: ticks, cycles. */
 void user_interrupted(uint64_t ticks);
-void user_each_cpu(
-    uint64_t selector);             /* profiled on one CPU after the other: RDPMC and reads work */
-void user_rdpmc(uint64_t selector); /* not profiled: does not survive */
-/* Selectors that exist, and some that never do. */
-#define RDPMC_SELECTORS                                                                            \
-    {                                                                                              \
-        0, 1, 0x40000000, 0x3f, 0xffffffff                                                         \
-    }
-void user_rdpmc_each(uint64_t unused);     /* not profiled; user_values[0]: how many were refused */
-void user_rdpmc_mask_0(uint64_t selector); /* profiled without counters: does not survive */
-void user_rdpmc_disabled(uint64_t selector); /* after enable and disable: does not survive */
+/* Profiled on one CPU after the other: RDPMC and reads work; user_values[0]: how often. */
+#define USER_ROUNDS 4
+void user_each_cpu(uint64_t selector);
+/* Not profiled, or without counters; user_values[0]: how many selectors, of some that exist and
+ * some that never do, were refused. */
+#define USER_RDPMC_REFUSED 15
+void user_rdpmc_each(uint64_t unused);
 /* Reads until the counters are lost, at once or after naps of a tick: no wrong number before. */
 void user_lose(uint64_t naps);
 void user_try_enable(uint64_t wanted);     /* the status of an enable */
@@ -81,7 +76,7 @@ void user_profile_buffer(uint64_t base);
 void user_fuzz(uint64_t what);
 
 /* tests/ring3/claims.c: the service with this number; USER_CLAIMS: none. */
-#define USER_CLAIMS 12
+#define USER_CLAIMS 5
 void user_claims(uint64_t which);
 
 /* tests/ring3/exceptions.c: each ends by what its name says. */

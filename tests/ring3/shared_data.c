@@ -32,7 +32,9 @@ TEST_USER(shared_data, values, "its version, features and times are those that s
             CHECK_EQ(shared->xstate_features[i].size, (uint32_t)area[0]);
             CHECK_EQ(shared->xstate_features[i].offset, (uint32_t)area[1]);
         }
+    const uint32_t ms = GetTickCount();
     Sleep(50);
+    CHECK_RANGE(GetTickCount() - ms, 30, UINT32_MAX / 2); /* ticks, and a host's lateness */
     QueryPerformanceCounter(&now);
     GetSystemTimeAsFileTime(&date);
     uint64_t system = (uint64_t)date.dwHighDateTime << 32 | date.dwLowDateTime;

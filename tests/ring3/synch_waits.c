@@ -92,16 +92,12 @@ struct cost {
 static struct cost cost_of(HANDLE profile, bool all)
 {
     PERFORMANCE_DATA before, after;
-    ring3_data(&before);
-    ring3_data(&after);
     for (unsigned i = 0; all && i + 1 < MAXIMUM_WAIT_OBJECTS; i++)
         SetEvent(handles[i]);
     SetEvent(ready);
-    CHECK_EQ(ReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_DISPATCHING, &before),
-             ERROR_SUCCESS);
+    ring3_read(profile, READ_THREAD_PROFILING_FLAG_DISPATCHING, &before);
     DWORD found = WaitForMultipleObjects(MAXIMUM_WAIT_OBJECTS, handles, all, INFINITE);
-    CHECK_EQ(ReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_DISPATCHING, &after),
-             ERROR_SUCCESS);
+    ring3_read(profile, READ_THREAD_PROFILING_FLAG_DISPATCHING, &after);
     CHECK_EQ(found, WAIT_OBJECT_0 + (all ? 0 : MAXIMUM_WAIT_OBJECTS - 1));
     return (struct cost){ after.ContextSwitchCount - before.ContextSwitchCount,
                           after.WaitReasonBitMap };

@@ -21,16 +21,14 @@ static void enable_with(void *address, ULONG64 mask)
 static void check_straddling(uint8_t *address, ULONG64 mask)
 {
     PERFORMANCE_DATA data, later;
-    ring3_data(&data);
-    ring3_data(&later);
     memset(address - 8, FILL, BLOCK_SIZE + 16);
     enable_with(address, mask);
     Sleep(1);
-    CHECK_EQ(ReadThreadProfilingData(address, BOTH, &data), ERROR_SUCCESS);
+    ring3_read(address, BOTH, &data);
     CHECK(data.ContextSwitchCount > 0);
     CHECK(data.WaitReasonBitMap & UINT64_C(1) << DelayExecution);
     CHECK(data.CycleTime > 0);
-    CHECK_EQ(ReadThreadProfilingData(address, BOTH, &later), ERROR_SUCCESS);
+    ring3_read(address, BOTH, &later);
     CHECK(later.CycleTime > data.CycleTime);
     for (unsigned i = 0; i < data.HwCountersCount; i++) {
         CHECK(data.HwCounters[i].Value > 0);

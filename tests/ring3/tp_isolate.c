@@ -35,8 +35,7 @@ void user_seek(uint64_t counters)
     CHECK_EQ(changes,
              2); /* from 0, and after the first iteration, which has the way into the loop in it */
     PERFORMANCE_DATA data;
-    ring3_data(&data);
-    CHECK_EQ(ReadThreadProfilingData(profile, 3, &data), ERROR_SUCCESS);
+    ring3_read(profile, 3, &data);
     CHECK(data.ContextSwitchCount >= iterations);
     ring3_disable(profile);
 }

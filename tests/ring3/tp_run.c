@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Profiled threads for tests/profiling/tp_*.c, which configures counters in ring 0. */
+#include "kernel/base/rdpmc.h"
 #include "tests/ring3/helpers.h"
 
 #define BOTH (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
@@ -7,29 +8,19 @@
 uint64_t user_state, user_reads, user_handle, user_values[4];
 PERFORMANCE_DATA user_data;
 
-static HANDLE enable_profiling(uint64_t mask)
-{
-    HANDLE profile = ring3_enable(1, mask);
-    return profile;
-}
-
-static void read_profile(HANDLE profile, PERFORMANCE_DATA *data)
-{
-    ring3_data(data);
-    CHECK_EQ(ReadThreadProfilingData(profile, BOTH, data), ERROR_SUCCESS);
-}
+static HANDLE enable_profiling(uint64_t mask) { return ring3_enable(1, mask); }
 
 static uint64_t first_element(HANDLE profile)
 {
     PERFORMANCE_DATA data;
-    read_profile(profile, &data);
+    ring3_read(profile, BOTH, &data);
     return data.HwCounters[0].Value;
 }
 
 static uint64_t cycles(HANDLE profile)
 {
     PERFORMANCE_DATA data;
-    read_profile(profile, &data);
+    ring3_read(profile, BOTH, &data);
     return data.CycleTime;
 }
 
@@ -70,7 +61,7 @@ void user_measure(uint64_t mask)
     for (unsigned i = 0; i < 2; i++) {
         HANDLE profile = enable_profiling(mask);
         ring3_work(100000);
-        read_profile(profile, &user_data);
+        ring3_read(profile, BOTH, &user_data);
         ring3_disable(profile);
     }
 }
@@ -80,11 +71,11 @@ void user_run_until_emptied(uint64_t mask)
     HANDLE profile = enable_profiling(mask);
     PERFORMANCE_DATA now;
     uint64_t last = 0;
-    read_profile(profile, &now);
+    ring3_read(profile, BOTH, &now);
     set_state(1);
     while (now.HwCountersCount) {
         ring3_work(1000);
-        read_profile(profile, &now);
+        ring3_read(profile, BOTH, &now);
         CHECK(now.HwCountersCount == 0 || now.HwCounters[0].Value > last);
         last = now.HwCounters[0].Value;
         __atomic_fetch_add(&user_reads, 1, __ATOMIC_RELEASE);
@@ -93,7 +84,7 @@ void user_run_until_emptied(uint64_t mask)
         CHECK(ring3_all(&now.HwCounters[i], sizeof now.HwCounters[i], mask >> i & 1 ? 0 : FILL));
     for (unsigned i = 0; i < 5; i++) { /* it stays so */
         Sleep(1);
-        read_profile(profile, &now);
+        ring3_read(profile, BOTH, &now);
         CHECK_EQ(now.HwCountersCount, 0);
         CHECK_EQ(now.HwCounters[0].Value, 0);
     }
@@ -131,26 +122,6 @@ void user_fault_profiled(uint64_t mask)
     asm volatile("movl $0,0" : : : "memory");
 }
 
-void user_grows(uint64_t mask)
-{
-    HANDLE profile = enable_profiling(mask);
-    uint64_t last[MAX_HW_COUNTERS];
-    memset(last, 0, sizeof last);
-    for (unsigned i = 0; i < 1000; i++) {
-        if (i % 64 == 63)
-            Sleep(1);
-        PERFORMANCE_DATA data;
-        read_profile(profile, &data);
-        for (unsigned c = 0; c < MAX_HW_COUNTERS; c++)
-            if (mask >> c & 1) {
-                CHECK(data.HwCounters[c].Value >= last[c]);
-                last[c] = data.HwCounters[c].Value;
-            }
-    }
-    CHECK(last[0] > 1000); /* a read takes some instructions */
-    ring3_disable(profile);
-}
-
 /* Ring 0 interrupts us; all that it does while user_state is 1 lies between the readings. */
 void user_interrupted(uint64_t ticks)
 {
@@ -167,25 +138,21 @@ void user_interrupted(uint64_t ticks)
 void user_each_cpu(uint64_t selector)
 {
     HANDLE profile = enable_profiling(1);
-    uint64_t value = first_element(profile);
-    unsigned seen = 0;
-    for (unsigned cpu = 0;
-         cpu < 64 && SetThreadAffinityMask(GetCurrentThread(), UINT64_C(1) << cpu); cpu++) {
+    uint64_t value = first_element(profile), cpus = ring3_cpus();
+    for (; user_values[0] < USER_ROUNDS * cpus; user_values[0]++) {
+        uint64_t cpu = user_values[0] % cpus;
+        CHECK(SetThreadAffinityMask(GetCurrentThread(), UINT64_C(1) << cpu) != 0);
         Sleep(1); /* the move; on one CPU, too, others run meanwhile */
         CHECK_EQ(GetCurrentProcessorNumber(), cpu);
         uint64_t before = __readpmc((uint32_t)selector);
-        ring3_work(1000);
+        ring3_work(30000); /* nearly a count of 16 bits */
         CHECK(__readpmc((uint32_t)selector) > before);
         uint64_t now = first_element(profile);
         CHECK(now > value);
         value = now;
-        seen++;
     }
-    user_values[0] = seen;
     ring3_disable(profile);
 }
-
-void user_rdpmc(uint64_t selector) { __readpmc((uint32_t)selector); }
 
 static LONG refuse(PEXCEPTION_POINTERS e)
 {
@@ -198,23 +165,18 @@ static LONG refuse(PEXCEPTION_POINTERS e)
 
 void user_rdpmc_each(uint64_t unused)
 {
-    static const uint32_t selectors[] = RDPMC_SELECTORS;
+    static const uint32_t selectors[] = { 0, 1, RDPMC_FIXED, 0x3f, 0xffffffff };
+    _Static_assert(3 * ARRAY_SIZE(selectors) == USER_RDPMC_REFUSED, "all are refused");
     CHECK(AddVectoredExceptionHandler(1, refuse) != NULL);
-    for (unsigned i = 0; i < ARRAY_SIZE(selectors); i++)
-        __readpmc(selectors[i]);
-}
-
-void user_rdpmc_mask_0(uint64_t selector)
-{
-    enable_profiling(0);
-    __readpmc((uint32_t)selector);
-}
-
-void user_rdpmc_disabled(uint64_t selector)
-{
-    HANDLE profile = enable_profiling(1);
-    ring3_disable(profile);
-    __readpmc((uint32_t)selector);
+    for (unsigned state = 0; state < 3; state++) { /* never profiled, without counters, not now */
+        HANDLE profile = state ? enable_profiling(state - 1) : NULL;
+        if (state == 2)
+            ring3_disable(profile);
+        for (unsigned i = 0; i < ARRAY_SIZE(selectors); i++)
+            __readpmc(selectors[i]);
+        if (state == 1)
+            ring3_disable(profile);
+    }
 }
 
 void user_try_enable(uint64_t wanted)

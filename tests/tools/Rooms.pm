@@ -9,11 +9,11 @@ use Text;
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
     kernel/nt 1620
-    kernel/base 3070
+    kernel/base 3080
     kernel/mm 680
     kernel/console 670
     pmu 2920
-    pmu/virt 10590
+    pmu/virt 10630
     hal/machine 2210
     hal 3110
     kernel/counting 480
@@ -26,14 +26,14 @@ my @house = qw(
     kernel/driver 4350
     kernel/init 530
     boot 1930
-    tests/harness 6700
-    tests/hal 3690
-    tests/pmu 6470
-    tests/vpmu 2760
-    tests/profiling 3350
-    tests/etw 2760
-    tests/kernel 3180
-    tests/cost 1040
+    tests/harness 6730
+    tests/hal 3560
+    tests/pmu 6330
+    tests/vpmu 2690
+    tests/profiling 3050
+    tests/etw 2540
+    tests/kernel 3070
+    tests/cost 930
     tests 680
 );
 our @ROOMS = grep { /\D/ } @house;
@@ -42,14 +42,14 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
     kernel/user 9540
-    tests/ring3 8340
-    tests/guests 6360
-    tests/machines 2510
-    tests/tools 8170
-    tests/programs 4120
-    tests/drivers 2810
+    tests/ring3 8040
+    tests/guests 6200
+    tests/machines 2310
+    tests/tools 8070
+    tests/programs 3920
+    tests/drivers 2760
     tests/samples 1120
-    tests/mutants 750
+    tests/mutants 620
     doc 660
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};

@@ -397,8 +397,7 @@ TEST(vpmu_quirks, c1e,
     struct thread *thread = thread_create("waker", waker, NULL, cpu_set_one(1));
     if (CHECK(thread != NULL)) {
         lab_run(halted_alone, LAB_ANY);
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        object_release(&thread->object);
+        team_end(thread);
     }
     test_run_anywhere();
 }

@@ -8,7 +8,6 @@
 #define BIT_61 (UINT64_C(1) << 61)
 #define AMD_VALID (UINT64_C(1) << 63)
 #define AMD_SPECULATIVE (UINT64_C(1) << 62)
-#define PAIR 0x1dbu
 
 static unsigned form(void) { return branches_here()->form; }
 

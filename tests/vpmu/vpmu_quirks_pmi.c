@@ -269,14 +269,9 @@ TEST(vpmu_quirks, no_nmi,
     uint64_t until = clock_ns() + (test_long() ? SHARE_NS : SHARE_NS / 4),
              before = trap_counts[EXC_NMI];
     SKIP_WITHOUT_VPMU();
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        threads[cpu] = thread_create("share", share_lost, &until, cpu_set_one(cpu));
-        CHECK(threads[cpu] != NULL);
-    }
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        if (threads[cpu]) {
-            sched_wait(&threads[cpu]->object, SCHED_FOREVER, Executive);
-            object_release(&threads[cpu]->object);
-        }
+        threads[cpu] = thread_create("share", share_lost, &until, cpu_set_one(cpu));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        team_end(threads[cpu]);
     CHECK_EQ(trap_counts[EXC_NMI], before);
 }

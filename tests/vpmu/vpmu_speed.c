@@ -32,8 +32,7 @@ TEST(vpmu, free_running,
     uint64_t iterations = ITERATIONS * ((sched_tick_ns() + 999999) / 1000000); /* ticks */
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
-    if (vpmu_steps())
-        SKIP("the virtual PMU steps every instruction");
+    SKIP_IF_STEPPED();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &before.ctr));
     empty.ctr = after.ctr = before.ctr;
     CHECK_STATUS(user_run(user_speed_loop, 1), STATUS_SUCCESS); /* finds its pages */
@@ -64,8 +63,7 @@ TEST(vpmu, string_steps,
     struct sum before = { 0 }, after = { 0 };
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
-    if (vpmu_steps())
-        SKIP("the virtual PMU steps every instruction");
+    SKIP_IF_STEPPED();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &before.ctr));
     after.ctr = before.ctr;
     smp_call(SMP_ALL, add_counts, &before);
@@ -166,8 +164,7 @@ LAB_TEST(vpmu, decoded,
          "an instruction takes at most 100 times as long where a counter needs it decoded [slow]")
 {
     SKIP_WITHOUT_VPMU();
-    if (vpmu_steps())
-        SKIP("the virtual PMU steps every instruction");
+    SKIP_IF_STEPPED();
     check_speed(false);
 }
 
@@ -178,8 +175,7 @@ LAB_TEST(vpmu, listed,
     const struct pmu_branches *b = pmu_branches_of(pmu_here());
     struct pmu_branch list[PMU_BRANCHES_MAX];
     SKIP_WITHOUT_VPMU();
-    if (vpmu_steps())
-        SKIP("the virtual PMU steps every instruction");
+    SKIP_IF_STEPPED();
     if (!b->depth)
         SKIP("no last-branch records");
     check_speed(true);
@@ -209,8 +205,7 @@ LAB_TEST(vpmu, much_hot_code,
          "[slow]")
 {
     SKIP_WITHOUT_VPMU();
-    if (vpmu_steps())
-        SKIP("the virtual PMU steps every instruction");
+    SKIP_IF_STEPPED();
     lab_count(0, pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL), 0, add_far_and_wide, HOT_TURNS);
     CHECK_EQ(hot_sum, HOT_TURNS * (2 * HOT_BLOCKS + HOT_BLOCKS * (HOT_BLOCKS + 1) / 2));
 }
@@ -241,8 +236,7 @@ TEST(vpmu, decoded_stores,
      "of code")
 {
     SKIP_WITHOUT_VPMU();
-    if (vpmu_steps())
-        SKIP("the virtual PMU steps every instruction");
+    SKIP_IF_STEPPED();
     pages = phys_alloc(PAGES);
     REQUIRE(pages != NULL);
     lab_run(store_to_each, LAB_ANY);
