@@ -64,13 +64,6 @@ sub fact
     return join '; ', map { $_->{text} } grep { $_->{name} eq $name } @{ $log->{facts} };
 }
 
-sub kind_text
-{
-    my ($log, $k, $field) = @_;
-    my $kind = $log->{kinds}[$k] or return '';
-    return $kind->{$field} // '';
-}
-
 sub kind_rows
 {
     my ($logs) = @_;
@@ -80,7 +73,7 @@ sub kind_rows
         for my $field (qw(pmu measured)) {
             my $head = $field eq 'pmu' ? 'PMU' : 'measured';
             $head .= ', kind ' . ($k + 1) if $most > 1;
-            push @rows, row($head, map { cell(kind_text($_, $k, $field)) } @$logs);
+            push @rows, row($head, map { cell(($_->{kinds}[$k] // {})->{$field} // '') } @$logs);
         }
     }
     return @rows;
