@@ -45,7 +45,7 @@ my %lines = (@house, qw(
     tests/ring3 8040
     tests/guests 6200
     tests/machines 2310
-    tests/tools 8070
+    tests/tools 8060
     tests/programs 3920
     tests/drivers 2760
     tests/samples 1120
