@@ -11,6 +11,8 @@
 #include "pmu/branches.h"
 #include "pmu/selftest.h"
 
+#define LEAF_THREADS 0xb
+
 static bool (*const probes[])(struct pmu_kind *) = { intel_probe, amd_probe };
 static struct pmu_kind kinds[PMU_KINDS_MAX];
 static struct pmu_branches branches[PMU_KINDS_MAX];
@@ -197,6 +199,20 @@ static void print_cpus(const struct pmu_kind *kind)
     }
 }
 
+/* Errata BJ122, BV98 and HSD29 of Sandy Bridge to Haswell. Source: Linux, PMU_FL_EXCL_CNTRS. */
+static bool threads_collide(const struct pmu_kind *kind)
+{
+    static const uint8_t models[] = { 0x2a, 0x2d, 0x3a, 0x3c, 0x3e, 0x3f, 0x45, 0x46 };
+    unsigned thread_bits = cpuid(LEAF_THREADS, 0).eax & 0x1f, found = 0;
+    for_each_in(model, models)
+        found += kind->driver && *kind->driver == 'i' && kind->family == 6 && kind->model == *model;
+    for (unsigned a = 0; found && a < cpu_count; a++)
+        for (unsigned b = 0; is_of(a, kind) && b < a; b++)
+            if (cpus[a]->apic_id >> thread_bits == cpus[b]->apic_id >> thread_bits)
+                return true;
+    return false;
+}
+
 static void describe_kind(const struct pmu_kind *kind)
 {
     print("%s version %u, %u counters of %u bits", kind->driver, kind->version, kind->gp_reported,
@@ -216,6 +232,14 @@ static void describe_kind(const struct pmu_kind *kind)
     else
         print("; model unknown (family %x, model %x): %s events", kind->family, kind->model,
               kind->table->name);
+}
+
+static void report_erratum(const struct pmu_kind *kind)
+{
+    if (threads_collide(kind))
+        print("# pmu: events D0h to D3h, loads and stores among them, disturb the counter of the "
+              "same number of the core's other thread (BJ122, BV98, HSD29): count them on one "
+              "thread of a core\n");
 }
 
 static void report_kind(const struct pmu_kind *kind)
@@ -256,6 +280,7 @@ void pmu_report(void)
             print(": ");
         }
         report_kind(kind);
+        report_erratum(kind);
         pmu_report_measured(kind);
     }
 }

@@ -14,6 +14,7 @@ struct test_measured {
     int64_t lag;          /* instructions from a PMI until counters freeze, by DEBUGCTL[12] */
     uint64_t select_kept; /* reserved bits of an event select that keep what is written */
     bool global_used;     /* AMD: a reserved bit of a global register is kept, or faults */
+    unsigned lost;        /* PMIs, while another counter counted too */
     bool uncore;          /* Intel: 391h is there, below version 4 */
     uint64_t misc;        /* Intel: MISC_ENABLE, if it is not as the manual says; else 0 */
     uint64_t access_ns;   /* for an access to the PMU */

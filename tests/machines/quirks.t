@@ -6,18 +6,21 @@
 # panic, no test be killed or hang, and none fail because of what another left: it fails alone too.
 # A line of a machine that did otherwise repeats it:
 #     SEED=1 N=20 tests/machines/quirks.t        FIRST=7 N=1 for the seventh alone
+# With EACH=1 each quirk alone instead, on a model of each vendor that has it, all tests; without N,
+# as in make test, five of these beside, by a seed that the tree gives, without the slow tests.
 use strict;
 use warnings FATAL => 'all';
 use Test::More;
-use List::Util 'any';
+use List::Util qw(any shuffle);
 use lib 'tests/tools';
 use Environment;
 
 my ($seed, $n, $first, $build) =
     ($ENV{SEED} || 1, $ENV{N} || 12, $ENV{FIRST} || 1, $ENV{BUILD} || 'build');
+my ($each, $by_hand) = ($ENV{EACH}, $ENV{N});
 Environment::forget();
 
-use constant { GROUPS => 8, QUIRKS => 6, ALONE => 3, SEEDS => 8 };
+use constant { GROUPS => 8, QUIRKS => 6, ALONE => 3, SEEDS => 8, EACH => 5 };
 # Greater values are no processor's: hours pass, or nothing but the quirk runs.
 my %most = (irq3 => 5, skid => 10_000, exitcost => 20_000, 'freeze-lag' => 10_000);
 my @reserved = (19, 21, 36 .. 39, 42 .. 63);    # of AMD's event select
@@ -36,8 +39,9 @@ sub big { return sprintf '0x%x', int(rand 2**32) << 32 | int rand 2**32 }
 my %vendor = ((map { /^((\w).*?)\t/ } `tests/tools/names MODEL`),
               (map { /^(.*?)\t(\w)/ } `tests/tools/names MACHINE`));
 my @names = sort keys %vendor;
-my @quirks = map { /^([\w-]+)(.*?)\t.*\t\w+, ([A-Z]+), ([A-Z]+), (\w+), (\w+),/
-        ? { name => $1, form => $2, kind => $3, vendor => $4, least => $5, most => $6 } : () }
+my @quirks = map { /^([\w-]+)(.*?)\t.*\t\w+, ([A-Z]+), ([A-Z]+), (\w+), (\w+), (\w+)$/
+        ? { name => $1, form => $2, kind => $3, vendor => $4, least => $5, most => $6,
+            bare => $7 } : () }
     # an instruction of a stepped machine takes as long as a thousand
     grep { !/^step\t/ } `tests/tools/names QUIRK`;
 # A folder of its own: other tests run beside this one, and each run leaves its log.
@@ -86,6 +90,37 @@ sub combination
     my %group = map { one_of(@groups) => 1 } 1 .. GROUPS;
     return join(',', $model, map { $word{$_} } sort keys %word), $smp, join ',',
         map { "$_.*" } sort keys %group;
+}
+
+# What a quirk is given alone, where its word does not do; what it needs beside it; and the model
+# where it is no quirk of the newer ones.
+my %given = (seed => 7, ipc => 4, ref => 35, wrmsr => '+1', gp => 4, sticky => '32+33', misc => 1,
+    throttle => 3, left => 3, owned => 1, dead => 0, 'freeze-lag' => 300, smi => '1000:500',
+    exitcost => 20_000, nmi => 200, tsc => 200_000, early => 20);
+my %beside = (refrate => ',ref=4', leftone => ',left=3', smi3 => ',smi=1000:500',
+    smalllist => ',hybrid', tscfixed => ',tsc=200000');
+my %model = (uncore => 'intel-v3', stale => 'intel-v3', lbrsign => 'haswell', brs => 'amd-ext',
+    dbkeeps => 'intel-v4');
+my $takes_two = qr/^(?:hybrid|smalllist|tsc|tscfixed|leftone)$/;
+sub alone
+{
+    my ($q) = @_;
+    my ($name, $beside) = ($q->{name}, $beside{ $q->{name} } // '');
+    my @values = $q->{kind} eq 'CHOICE' ? $q->{form} =~ /(\w+)/g : $q->{bare} ? () : $given{$name};
+    my @models = $model{$name} // grep { $q->{vendor} eq 'BOTH' || /^$q->{vendor}/i }
+        qw(intel-v5 amd-v2);
+    return map { my $model = $_; map { ["$model,$_$beside", $name =~ $takes_two ? 2 : 1] }
+                 @values ? map { "$name=$_" } @values : $name } @models;
+}
+
+sub machines
+{
+    my @alone = map { alone($_) } @quirks;
+    return map { [@$_, '*'] } grep { $_ } @alone[$first - 1 .. $first - 2 + ($by_hand || @alone)]
+        if $each;
+    my @machines = map { srand($seed * 1_000_003 + $_); [combination()] } $first .. $first + $n - 1;
+    srand hex substr `git rev-parse HEAD:`, 0, 5;
+    return (@machines, $by_hand ? () : map { [@$_, '*,-slow'] } (shuffle @alone)[0 .. EACH - 1]);
 }
 
 sub run
@@ -160,6 +195,7 @@ sub wrong
     my ($status, $log, @machine) = @_;
     my @wrong = map { "stuck: $_" } $log =~ /^# watchdog: (\S+) is stuck/mg;
     push @wrong, "exit status $status" if $status != 0 && $status != 1 && $status != 77;
+    push @wrong, "a skip that is not listed: $1" if $log =~ /^# FAIL (\d+ (?:more )?skip.*)/m;
     push @wrong, map { "names no quirk: $_" } unnamed($log);
     push @wrong, "refused: $1"
         if $log =~ /^# vpmu: (no .*|.* is no quirk .*|.* does not begin .*)/m;
@@ -167,14 +203,14 @@ sub wrong
     return @wrong;
 }
 
-plan tests => 2 + $n;
+my @machines = machines();
+plan tests => 2 + @machines;
 is_deeply([unnamed("1..3\n# measured: x\nnot ok 1 - a.b\n# CPU 1: 3 NMIs came\nok 2 - c.d\n"
              . "# 0, want 1\nnot ok 3 - e.f\n# measured: x\nnot ok 4 - sched.g\n")],
     ['e.f', 'sched.g'], 'a failure without a cause, or with one that it cannot have, is found');
 ok(@names > 20 && @quirks > 35 && @groups > 80, 'models, quirks and groups are read');
-for my $i ($first .. $first + $n - 1) {
-    srand($seed * 1_000_003 + $i);
-    my ($pmu, $smp, $tests) = combination();
+for (@machines) {
+    my ($pmu, $smp, $tests) = @$_;
     my ($status, $log) = run($pmu, $smp, $tests);
     my @wrong = wrong($status, $log, $pmu, $smp);
     my ($verdict) = $log =~ /^# ((?:PASS|FAIL|NONE|CRASH|HANG|BROKEN)\b.*?)(?: \[.*)?$/m;

@@ -51,10 +51,7 @@ static void wait_for_overflows(const unsigned *count, unsigned before, unsigned 
 
 /* Silicon's rule: Intel masks the entry when it delivers, AMD does not. A host does it or not, but
  * always: KVM on Intel since Linux 6.6, and from there to 6.8 on AMD, too. */
-static bool masks_at_delivery(void)
-{
-    return cpu_features.hypervisor ? measured_here()->masks : lab_is_intel();
-}
+static bool masks_at_delivery(void) { return measured_here()->masks; }
 
 static void check_lvt_in_handler(void)
 {

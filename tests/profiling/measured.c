@@ -118,6 +118,8 @@ static void check_for_tests(unsigned)
         CHECK(m->lag < LITTLE);
     if (!lag && !disturbed && pmu_here()->exact && !vpmu_quirk("skid"))
         CHECK_EQ(m->lag, 0);
+    if (!disturbed && vpmu_quirk("lostpmi") < 2)
+        CHECK_EQ(m->lost != 0, vpmu_quirk("lostpmi"));
     CHECK_EQ(m->select_kept & ~vpmu_quirk("sticky"), 0);
     CHECK_EQ(m->global_used,
              !lab_is_intel() && pmu_here()->version >= 2 && vpmu_quirk("v2bits") != 0);

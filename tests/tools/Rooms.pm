@@ -12,8 +12,8 @@ my @house = qw(
     kernel/base 3070
     kernel/mm 680
     kernel/console 670
-    pmu 2920
-    pmu/virt 10590
+    pmu 2940
+    pmu/virt 10620
     hal/machine 2210
     hal 3110
     kernel/counting 480
@@ -26,10 +26,10 @@ my @house = qw(
     kernel/driver 4350
     kernel/init 530
     boot 1930
-    tests/harness 6700
+    tests/harness 6730
     tests/hal 3690
     tests/pmu 6470
-    tests/vpmu 2760
+    tests/vpmu 2790
     tests/profiling 3350
     tests/etw 2760
     tests/kernel 3180
@@ -44,7 +44,7 @@ my %lines = (@house, qw(
     kernel/user 9540
     tests/ring3 8340
     tests/guests 6360
-    tests/machines 2510
+    tests/machines 2540
     tests/tools 8170
     tests/programs 4120
     tests/drivers 2810

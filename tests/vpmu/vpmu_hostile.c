@@ -98,7 +98,7 @@ static void probe_last_branches(void)
     uint64_t value = 0, again = 0;
     if (pmu_branches_of(pmu_here())->depth)
         return;
-    if (!lab_is_intel())
+    if (!lab_is_intel() && !vpmu_quirk("brs"))
         for (uint32_t n = 0; n < 32; n++)
             lab_absent(0xc0010300 + n);
     for (unsigned i = 0; i < ARRAY_SIZE(intel) && lab_is_intel(); i++) {
