@@ -26,7 +26,7 @@ my @house = qw(
     kernel/driver 4350
     kernel/init 530
     boot 1930
-    tests/harness 6730
+    tests/harness 6760
     tests/hal 3690
     tests/pmu 6470
     tests/vpmu 2790
@@ -44,7 +44,7 @@ my %lines = (@house, qw(
     kernel/user 9540
     tests/ring3 8340
     tests/guests 6360
-    tests/machines 2540
+    tests/machines 2550
     tests/tools 8170
     tests/programs 4120
     tests/drivers 2810
