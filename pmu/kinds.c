@@ -11,8 +11,6 @@
 #include "pmu/branches.h"
 #include "pmu/selftest.h"
 
-#define LEAF_THREADS 0xb
-
 static bool (*const probes[])(struct pmu_kind *) = { intel_probe, amd_probe };
 static struct pmu_kind kinds[PMU_KINDS_MAX];
 static struct pmu_branches branches[PMU_KINDS_MAX];
@@ -203,7 +201,7 @@ static void print_cpus(const struct pmu_kind *kind)
 static bool threads_collide(const struct pmu_kind *kind)
 {
     static const uint8_t models[] = { 0x2a, 0x2d, 0x3a, 0x3c, 0x3e, 0x3f, 0x45, 0x46 };
-    unsigned thread_bits = cpuid(LEAF_THREADS, 0).eax & 0x1f, found = 0;
+    unsigned thread_bits = cpuid(0xb, 0).eax & 0x1f, found = 0;
     for_each_in(model, models)
         found += kind->driver && *kind->driver == 'i' && kind->family == 6 && kind->model == *model;
     for (unsigned a = 0; found && a < cpu_count; a++)
@@ -234,8 +232,19 @@ static void describe_kind(const struct pmu_kind *kind)
               kind->table->name);
 }
 
-static void report_erratum(const struct pmu_kind *kind)
+/* Errata 990, 1291 and 1292; an EPYC 7352 was seen to count instructions sixteenfold at times. */
+static bool may_overcount(const struct pmu_kind *kind)
 {
+    bool amd = kind->driver && *kind->driver == 'a';
+    return amd && (kind->family == 0x17 || kind->family == 0x18 ||
+                   (kind->family == 0x19 && kind->model < 0x10));
+}
+
+void pmu_report_errata(const struct pmu_kind *kind)
+{
+    if (may_overcount(kind))
+        print("# pmu: retired instructions and branches may overcount at times (errata 990, 1291, "
+              "1292)\n");
     if (threads_collide(kind))
         print("# pmu: events D0h to D3h, loads and stores among them, disturb the counter of the "
               "same number of the core's other thread (BJ122, BV98, HSD29): count them on one "
@@ -280,7 +289,7 @@ void pmu_report(void)
             print(": ");
         }
         report_kind(kind);
-        report_erratum(kind);
+        pmu_report_errata(kind);
         pmu_report_measured(kind);
     }
 }

@@ -123,10 +123,9 @@ static uint64_t *find_sampled(struct pmu *p, uint32_t msr)
 /* Bits 4:3 of DBG_EXTN_CFG are always set; entries by their numbers. */
 void records_leave_sampled(struct pmu *p)
 {
-    for (unsigned n = 0; n < 2 * BRS_ENTRIES && find_sampled(p, DBG_EXTN_CFG); n++)
-        *find_sampled(p, places[FORM_AMD].first[RECORD_FROM] + n) = n + 1;
-    if (find_sampled(p, DBG_EXTN_CFG))
-        p->records.control = 3u << 3;
+    for (unsigned n = 0; n < 2 * BRS_ENTRIES; n++)
+        p->records.entries[n / 2][n % 2 ? RECORD_TO : RECORD_FROM] = n + 1;
+    p->records.control = 3u << 3;
 }
 
 /* The registers beside entries; *legal: their bits. */

@@ -40,9 +40,8 @@ static void take_moment(struct moment *m)
 static void time_loads(void *ticks)
 {
     enum { TRIES = 32, LOADS = 64 };
-    uint64_t *best = (uint64_t *)ticks + cpu_number(), flags = read_flags();
+    uint64_t *best = (uint64_t *)ticks + cpu_number();
     *best = UINT64_MAX;
-    cli();
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t start = rdtsc();
         for (unsigned n = 0; n < LOADS; n++)
@@ -50,7 +49,6 @@ static void time_loads(void *ticks)
         uint64_t took = rdtsc() - start;
         *best = took < *best ? took : *best;
     }
-    write_flags(flags);
 }
 
 bool causes_slow_memory(unsigned cpu) { return load_ticks[cpu] > SLOW_TIMES * load_ticks[0]; }
@@ -143,6 +141,7 @@ static void print_kind(const struct pmu_kind *pmu)
         print("# firmware had left counters %lx enabled\n", pmu->left_running);
     if (is_unusual(pmu))
         pmu_report_measured(pmu);
+    pmu_report_errata(pmu);
 }
 
 /* SMIs where no register counts them (Intel before Nehalem, AMD's K8), or so rarely that none came

@@ -15,9 +15,8 @@ use List::Util qw(any shuffle);
 use lib 'tests/tools';
 use Environment;
 
-my ($seed, $n, $first, $build) =
-    ($ENV{SEED} || 1, $ENV{N} || 12, $ENV{FIRST} || 1, $ENV{BUILD} || 'build');
-my ($each, $by_hand) = ($ENV{EACH}, $ENV{N});
+my ($each, $by_hand, $build) = ($ENV{EACH}, $ENV{N}, $ENV{BUILD} || 'build');
+my ($seed, $n, $first) = ($ENV{SEED} || 1, $by_hand || 12, $ENV{FIRST} || 1);
 Environment::forget();
 
 use constant { GROUPS => 8, QUIRKS => 6, ALONE => 3, SEEDS => 8, EACH => 5 };
@@ -92,8 +91,7 @@ sub combination
         map { "$_.*" } sort keys %group;
 }
 
-# What a quirk is given alone, where its word does not do; what it needs beside it; and the model
-# where it is no quirk of the newer ones.
+# What a quirk is given alone, and what it needs beside; its model if the newer ones lack it.
 my %given = (seed => 7, ipc => 4, ref => 35, wrmsr => '+1', gp => 4, sticky => '32+33', misc => 1,
     throttle => 3, left => 3, owned => 1, dead => 0, 'freeze-lag' => 300, smi => '1000:500',
     exitcost => 20_000, nmi => 200, tsc => 200_000, early => 20);
@@ -101,7 +99,6 @@ my %beside = (refrate => ',ref=4', leftone => ',left=3', smi3 => ',smi=1000:500'
     smalllist => ',hybrid', tscfixed => ',tsc=200000');
 my %model = (uncore => 'intel-v3', stale => 'intel-v3', lbrsign => 'haswell', brs => 'amd-ext',
     dbkeeps => 'intel-v4');
-my $takes_two = qr/^(?:hybrid|smalllist|tsc|tscfixed|leftone)$/;
 sub alone
 {
     my ($q) = @_;
@@ -109,7 +106,8 @@ sub alone
     my @values = $q->{kind} eq 'CHOICE' ? $q->{form} =~ /(\w+)/g : $q->{bare} ? () : $given{$name};
     my @models = $model{$name} // grep { $q->{vendor} eq 'BOTH' || /^$q->{vendor}/i }
         qw(intel-v5 amd-v2);
-    return map { my $model = $_; map { ["$model,$_$beside", $name =~ $takes_two ? 2 : 1] }
+    my $smp = $name =~ /^(?:hybrid|smalllist|tsc|leftone)/ ? 2 : 1;
+    return map { my $model = $_; map { ["$model,$_$beside", $smp] }
                  @values ? map { "$name=$_" } @values : $name } @models;
 }
 

@@ -12,7 +12,7 @@ my @house = qw(
     kernel/base 3070
     kernel/mm 680
     kernel/console 670
-    pmu 2940
+    pmu 2950
     pmu/virt 10620
     hal/machine 2210
     hal 3110
@@ -26,7 +26,7 @@ my @house = qw(
     kernel/driver 4350
     kernel/init 530
     boot 1930
-    tests/harness 6760
+    tests/harness 6780
     tests/hal 3690
     tests/pmu 6470
     tests/vpmu 2790
