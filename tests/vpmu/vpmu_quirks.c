@@ -312,8 +312,7 @@ TEST(vpmu_quirks, kvm,
                       clock_tsc_hz / 1000 + clock_tsc_hz / 100000,
                       "the kernel's own opinion, to 1 %");
 }
-/* QEMU's -cpu host,-hypervisor, by which drivers of graphics cards do not see that they are passed
- * through. */
+/* QEMU's -cpu host,-hypervisor, for drivers of graphics cards that are passed through. */
 TEST(vpmu_quirks, nohyper,
      "CPUID names no hypervisor where the quirk says so, and what asks for one is measured")
 {
