@@ -340,7 +340,7 @@ test: all iso payloads
 	    echo 'make test: some test failed: see above'; }; exit $$status
 
 quirks: all
-	N=$(or $(N),1000) tests/machines/quirks.t
+	$(if $(EACH),,N=$(or $(N),1000)) tests/machines/quirks.t
 
 # COUNT mutated copies of a program, and as many of a driver, by SEED: the loader of images refuses
 # or runs them.

@@ -197,6 +197,20 @@ static void print_cpus(const struct pmu_kind *kind)
     }
 }
 
+/* Errata BJ122, BV98 and HSD29 of Sandy Bridge to Haswell. Source: Linux, PMU_FL_EXCL_CNTRS. */
+static bool threads_collide(const struct pmu_kind *kind)
+{
+    static const uint8_t models[] = { 0x2a, 0x2d, 0x3a, 0x3c, 0x3e, 0x3f, 0x45, 0x46 };
+    unsigned thread_bits = cpuid(0xb, 0).eax & 0x1f, found = 0;
+    for_each_in(model, models)
+        found += kind->driver && *kind->driver == 'i' && kind->family == 6 && kind->model == *model;
+    for (unsigned a = 0; found && a < cpu_count; a++)
+        for (unsigned b = 0; is_of(a, kind) && b < a; b++)
+            if (cpus[a]->apic_id >> thread_bits == cpus[b]->apic_id >> thread_bits)
+                return true;
+    return false;
+}
+
 static void describe_kind(const struct pmu_kind *kind)
 {
     print("%s version %u, %u counters of %u bits", kind->driver, kind->version, kind->gp_reported,
@@ -216,6 +230,25 @@ static void describe_kind(const struct pmu_kind *kind)
     else
         print("; model unknown (family %x, model %x): %s events", kind->family, kind->model,
               kind->table->name);
+}
+
+/* Errata 990, 1291 and 1292; an EPYC 7352 was seen to count instructions sixteenfold at times. */
+static bool may_overcount(const struct pmu_kind *kind)
+{
+    bool amd = kind->driver && *kind->driver == 'a';
+    return amd && (kind->family == 0x17 || kind->family == 0x18 ||
+                   (kind->family == 0x19 && kind->model < 0x10));
+}
+
+void pmu_report_errata(const struct pmu_kind *kind)
+{
+    if (may_overcount(kind))
+        print("# pmu: retired instructions and branches may overcount at times (errata 990, 1291, "
+              "1292)\n");
+    if (threads_collide(kind))
+        print("# pmu: events D0h to D3h, loads and stores among them, disturb the counter of the "
+              "same number of the core's other thread (BJ122, BV98, HSD29): count them on one "
+              "thread of a core\n");
 }
 
 static void report_kind(const struct pmu_kind *kind)
@@ -256,6 +289,7 @@ void pmu_report(void)
             print(": ");
         }
         report_kind(kind);
+        pmu_report_errata(kind);
         pmu_report_measured(kind);
     }
 }

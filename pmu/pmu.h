@@ -223,6 +223,8 @@ struct pmu_measured *pmu_unmeasured(void);
 int64_t pmu_trap_adds(unsigned ctr, enum pmu_trap trap);
 /* When all CPUs run: prints a line for each kind. */
 void pmu_report(void);
+/* Prints a line for each erratum that no measurement finds. */
+void pmu_report_errata(const struct pmu_kind *pmu);
 const char *pmu_verdict_text(enum pmu_verdict verdict);
 /* For defects that others detect later: prints the verdict's sentence, and makes it the kind's
  * verdict if that was PMU_OK. */

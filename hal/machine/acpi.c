@@ -181,7 +181,13 @@ static const struct table *table_at(uint64_t physical)
     if (!physical || !vm_map_physical(physical, sizeof *t, 0) || t->length < sizeof *t ||
         t->length > TABLE_MAX)
         return NULL;
-    return vm_map_physical(physical, t->length, 0) && sums_to_zero(t, t->length) ? t : NULL;
+    return vm_map_physical(physical, t->length, 0) ? t : NULL;
+}
+
+static const struct table *root_at(uint64_t physical, const char *signature)
+{
+    const struct table *t = table_at(physical);
+    return t && memcmp(t->signature, signature, 4) == 0 && sums_to_zero(t, t->length) ? t : NULL;
 }
 
 /* The root table; *step: how many bytes each of its entries has. */
@@ -189,13 +195,9 @@ static const struct table *find_root(const struct rsdp *rsdp, unsigned *step)
 {
     bool second =
         rsdp->revision >= 2 && rsdp->length >= sizeof *rsdp && sums_to_zero(rsdp, sizeof *rsdp);
-    const struct table *root = second ? table_at(rsdp->xsdt) : NULL;
-    *step = 8;
-    if (root && memcmp(root->signature, "XSDT", 4) == 0)
-        return root;
-    root = table_at(rsdp->rsdt);
-    *step = 4;
-    return root && memcmp(root->signature, "RSDT", 4) == 0 ? root : NULL;
+    const struct table *root = second ? root_at(rsdp->xsdt, "XSDT") : NULL;
+    *step = root ? 8 : 4;
+    return root ? root : root_at(rsdp->rsdt, "RSDT");
 }
 
 static const struct {
@@ -206,7 +208,8 @@ static const struct {
                 { "HPET", parse_hpet },
                 { "SPCR", acpi_parse_spcr } };
 
-/* Returns what is missing, or NULL. */
+/* Returns what is missing, or NULL. Firmware has tables with wrong checksums, which Linux and
+ * Windows use: "ACPI BIOS Warning (bug): Incorrect checksum in table [APIC]". */
 static const char *read_tables(const struct boot_info *boot, struct acpi_info *info)
 {
     unsigned step = 0;
@@ -220,8 +223,10 @@ static const char *read_tables(const struct boot_info *boot, struct acpi_info *i
         memcpy(&address, (const uint8_t *)(root + 1) + i * step, step);
         const struct table *t = table_at(address);
         for (unsigned p = 0; t && p < ARRAY_SIZE(parsers); p++)
-            if (memcmp(t->signature, parsers[p].signature, 4) == 0)
+            if (memcmp(t->signature, parsers[p].signature, 4) == 0) {
                 parsers[p].parse(t, t->length, info);
+                info->wrong_sums += !sums_to_zero(t, t->length);
+            }
     }
     return !rsdp ? "RSDP" : !root ? "valid RSDT or XSDT" : !info->apic_count ? "valid MADT" : NULL;
 }
@@ -242,6 +247,8 @@ void acpi_read(const struct boot_info *boot, struct acpi_info *info)
     if (info->reset.space == RESET_IN_MEMORY &&
         !vm_map_physical(info->reset.address, 1, PTE_WRITE | PTE_UNCACHED))
         info->reset.known = false;
+    if (info->wrong_sums)
+        print("# acpi: %u tables with a wrong checksum: used all the same\n", info->wrong_sums);
     if (missing)
         print("# acpi: no %s: one CPU only\n", missing);
 }

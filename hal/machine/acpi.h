@@ -17,6 +17,7 @@ struct acpi_info {
     unsigned apics_dropped;           /* enabled CPUs beyond the capacity above */
     uint32_t io_apics[ACPI_IO_APICS_MAX]; /* physical addresses of their registers */
     unsigned io_apic_count;
+    unsigned wrong_sums; /* tables whose checksum is wrong, which are used */
     struct clock_sources clocks;
     struct reset_register reset;
     bool no_8042;     /* the FADT denies a keyboard controller */

@@ -198,6 +198,8 @@ static uint64_t emulated_events(const struct vcpu *v, struct counter *c)
 {
     int64_t n = virt_quirks.noemul || is_uncounted(v) ? 0 : 1;
     bool instructions = c->event == EVENT_INSTRUCTIONS;
+    if (c->event == EVENT_BRANCHES && virt_quirks.bug == BUG_CPUID)
+        return v->vmcb.exit_code == EXIT_CPUID;
     if (instructions && c->enabled_now)
         n += (int64_t)virt_quirks.wrmsr;
     if (n <= 0)

@@ -32,7 +32,7 @@ static void basic_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
     case 1:
         r[A] = m->signature;
         r[C] &= ~(1u << 15 | 1u << 21 | 1u << 3); /* PDCM, x2APIC, MONITOR */
-        r[C] |= 1u << 31;                         /* hypervisor */
+        r[C] = (r[C] & ~(1u << 31)) | (virt_quirks.nohyper ? 0 : 1u << 31); /* hypervisor */
         r[C] |= (virt_quirks.x2apic ? 1u << 21 : 0) | (virt_quirks.deadline ? 1u << 24 : 0);
         r[D] &= ~(1u << 21); /* DS */
         break;
@@ -85,6 +85,7 @@ static void extended_leaf(const struct model *m, uint32_t leaf, uint32_t r[4])
         break;
     case 0x80000008:
         r[B] &= ~(1u << 12 | 1u << 1 | 1u << 31); /* IBPB, IRPERF, BRS */
+        r[B] |= (uint32_t)virt_quirks.brs << 31;
         break;
     case 0x8000000a:
     case 0x8000001b:

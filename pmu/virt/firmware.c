@@ -48,6 +48,8 @@ void firmware_start(struct vcpu *v)
         p->status |= p->model->ops->frozen(p->model);
     if (virt_quirks.lbrleft)
         records_leave_on(p);
+    if (virt_quirks.brs && !p->model->lbr_depth)
+        records_leave_sampled(p);
     v->random = virt_quirks.seed + v->number;
     count_refresh(v);
 }

@@ -65,6 +65,7 @@ static void apply_quirks(struct model *m, const struct quirks *q)
     m->metrics |= q->metrics;
     m->core_type = q->hybrid ? LARGE_CORE : m->core_type;
     m->max_leaf = m->version >= 6                      ? LEAF_PMU_EXTENDED
+                  : m->max_leaf == LEAF_PMU_EXTENDED   ? m->max_leaf
                   : m->lbr_format == LBR_ARCHITECTURAL ? LEAF_LBR
                   : q->hybrid                          ? LEAF_CORE_TYPE
                                                        : m->max_leaf;
@@ -76,6 +77,7 @@ static void apply_machine(struct model *m)
     m->signature = machine->signature ? machine->signature : m->signature;
     m->events = machine->events ? machine->events : m->events;
     m->full_width |= machine->full_width;
+    m->max_leaf = machine->max_leaf ? machine->max_leaf : m->max_leaf;
     m->lbr_format = machine->lbr_format ? machine->lbr_format : m->lbr_format;
     if (machine->small)
         model_small_core(m);

@@ -132,6 +132,7 @@ struct machine {
     bool no_list;                    /* a hypervisor hides the list of branches */
     uint8_t lbr_format;              /* 0: the model's */
     bool small;                      /* all CPUs are small cores */
+    uint32_t max_leaf;               /* 0: the model's */
 };
 extern const struct machine all_machines[]; /* ends with a name NULL */
 /* Turns a hybrid processor's large core into its small one. */

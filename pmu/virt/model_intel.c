@@ -10,7 +10,7 @@ enum {
     PMC = 0xc1, PERFEVTSEL = 0x186, MISC_ENABLE = 0x1a0, FIXED_CTR = 0x309,
     PERF_CAPABILITIES = 0x345, FIXED_CTR_CTRL = 0x38d, GLOBAL_STATUS = 0x38e, GLOBAL_CTRL = 0x38f,
     GLOBAL_OVF_CTRL = 0x390, GLOBAL_STATUS_SET = 0x391, GLOBAL_INUSE = 0x392, A_PMC = 0x4c1, PERF_METRICS = 0x329,
-    V6_GP = 0x1900, V6_FIXED = 0x1980,
+    V6_GP = 0x1900, V6_FIXED = 0x1980, LEAF_PMU_EXTENDED = 0x23,
 };
 /* clang-format on */
 #define MISC_PMU (1u << 7)                     /* is there; cannot be changed */
@@ -353,7 +353,7 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
         r[3] |= 1u << 15; /* hybrid */
     if (leaf == 0x1a && subleaf == 0 && m->core_type)
         r[0] = (uint32_t)m->core_type << 24 | 1;
-    if (leaf == 7 && subleaf == 1 && m->version >= 6)
+    if (leaf == 7 && subleaf == 1 && m->max_leaf >= LEAF_PMU_EXTENDED)
         r[0] |= 1u << 8; /* leaf 23h */
     bool records = m->lbr_format == LBR_ARCHITECTURAL;
     if (leaf == 7 && subleaf == 0 && records)
@@ -364,7 +364,7 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
         r[1] = 7;           /* filters by ring and class, call stacks */
         r[2] = 1 | 1u << 2; /* mispredictions, types */
     }
-    if (leaf == 0x23 && m->version >= 6)
+    if (leaf == LEAF_PMU_EXTENDED && m->max_leaf >= leaf)
         pmu_extended_leaf(m, subleaf, r);
     if (leaf != 0xa)
         return;

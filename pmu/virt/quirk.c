@@ -28,8 +28,7 @@ static const struct quirk {
 #define ROWS ARRAY_SIZE(table)
 
 struct quirks virt_quirks = { .ipc = 1, .ref = 1 };
-static uint64_t given; /* a bit for each row */
-_Static_assert(ROWS <= 64, "given");
+static bool given[ROWS];
 
 static uint64_t *quirk_value(const struct quirk *q)
 {
@@ -182,7 +181,7 @@ bool quirk_parse(const char *words, const char *vendor)
             print("\n");
             return false;
         }
-        given |= 1ul << (q - table);
+        given[q - table] = true;
         word = end;
     }
     return true;
@@ -194,7 +193,7 @@ bool quirk_describe(unsigned n, bool *on, char name[12], uint64_t value[2])
         return false;
     memset(name, 0, 12);
     memcpy(name, table[n].form, name_length(table[n].form));
-    *on = given >> n & 1;
+    *on = given[n];
     value[0] = *quirk_value(&table[n]);
     value[1] = table[n].kind >= SPREAD ? quirk_value(&table[n])[1] : 0;
     return true;

@@ -23,6 +23,7 @@ enum {
     BUG_LOCKED,
     BUG_EVENT8,
     BUG_LATE,
+    BUG_CPUID,
     BUG_RESET,
     BUG_LOSING
 };

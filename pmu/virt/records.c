@@ -35,6 +35,7 @@ enum {
 #define TIME_CYCLES (5ul << 48)
 #define ARCH_LEGAL 0x7f000ful
 #define SHORT_CALL 5u /* bytes of a near call */
+#define BRS_ENTRIES 16u
 
 static enum lbr_form form_of(const struct model *m)
 {
@@ -108,6 +109,25 @@ static uint64_t *find_record(struct pmu *p, uint32_t msr, unsigned *field)
     return 0;
 }
 
+/* The quirk brs: registers that keep everything, where there is no list. */
+static uint64_t *find_sampled(struct pmu *p, uint32_t msr)
+{
+    unsigned n = msr - places[FORM_AMD].first[RECORD_FROM];
+    if (!virt_quirks.brs || p->model->lbr_depth)
+        return 0;
+    return msr == DBG_EXTN_CFG   ? &p->records.control
+           : n < 2 * BRS_ENTRIES ? &p->records.entries[n / 2][n % 2 ? RECORD_TO : RECORD_FROM]
+                                 : 0;
+}
+
+/* Bits 4:3 of DBG_EXTN_CFG are always set; entries by their numbers. */
+void records_leave_sampled(struct pmu *p)
+{
+    for (unsigned n = 0; n < 2 * BRS_ENTRIES; n++)
+        p->records.entries[n / 2][n % 2 ? RECORD_TO : RECORD_FROM] = n + 1;
+    p->records.control = 3u << 3;
+}
+
 /* The registers beside entries; *legal: their bits. */
 static uint64_t *find_control(struct pmu *p, uint32_t msr, uint64_t *legal)
 {
@@ -157,7 +177,9 @@ bool records_read(struct pmu *p, uint32_t msr, uint64_t *value)
         *value = *record;
     else if (pair)
         *value = p->records.pair[msr - PAIR];
-    return control || record || pair;
+    else if (find_sampled(p, msr))
+        *value = *find_sampled(p, msr);
+    return control || record || pair || find_sampled(p, msr);
 }
 
 static bool is_canonical(uint64_t address, unsigned unused)
@@ -198,6 +220,10 @@ bool records_write(struct pmu *p, uint32_t msr, uint64_t value)
 {
     unsigned field;
     uint64_t legal, *record = find_record(p, msr, &field), *control = find_control(p, msr, &legal);
+    if (find_sampled(p, msr)) {
+        *find_sampled(p, msr) = value;
+        return true;
+    }
     if (msr == ARCH_DEPTH && control && !is_depth(p->model, value))
         return false;
     if (record ? !is_field(p->model, field, value) : !control || value & ~legal)
@@ -321,7 +347,8 @@ bool records_add_event(struct vcpu *v, uint64_t from)
 {
     uint64_t type = v->vmcb.inject & INJECT_TYPE;
     struct records *r = &v->pmu.records;
-    bool ends = type == INJECT_EXCEPTION && (v->vmcb.inject & 0xff) == VECTOR_DB;
+    bool ends =
+        type == INJECT_EXCEPTION && (v->vmcb.inject & 0xff) == VECTOR_DB && !virt_quirks.dbkeeps;
     if (ends) {
         v->pmu.debugctl &= ~(uint64_t)DEBUGCTL_LBR;
         r->pair_on = false;

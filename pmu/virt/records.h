@@ -63,6 +63,7 @@ bool records_add_event(struct vcpu *v, uint64_t from);
 void records_refresh(struct pmu *p);
 /* Empties the list; leaves it on, as firmware does with the quirk lbrleft. */
 void records_lose(struct pmu *p);
+void records_leave_sampled(struct pmu *pmu);
 void records_leave_on(struct pmu *p);
 /* Where a conditional branch is for the list, after the instruction that was stepped. */
 uint64_t records_from(const struct records *r, uint64_t from);

@@ -99,10 +99,11 @@ TEST(source_tables, intel,
     }
     for (unsigned i = 0; i < sizeof lacking; i++)
         CHECK(!hal_source_supported((KPROFILE_SOURCE)lacking[i]));
+    bool everywhere = true;
+    for (unsigned i = 0; i < pmu_kind_count; i++)
+        everywhere &= pmu_counters_for(&pmu_kinds[i], PMU_BRANCH_RECORDS) != 0;
     CHECK_EQ(selected((KPROFILE_SOURCE)0x20), /* its code is the family's */
-             pmu_counters_for(pmu_here(), PMU_BRANCH_RECORDS)
-                 ? pmu_select(pmu_here(), PMU_BRANCH_RECORDS, BOTH_RINGS)
-                 : UNSUPPORTED);
+             everywhere ? pmu_select(pmu_here(), PMU_BRANCH_RECORDS, BOTH_RINGS) : UNSUPPORTED);
 }
 
 /* As on a processor of another model than CPU 0's. */

@@ -10,8 +10,10 @@
 #define EVENT_SMIS 0x2bu
 #define NO_COUNTER 64u
 #define WATCH_NS 20000000u
+#define SLOW_TIMES 16 /* uncached memory is a hundred times as slow */
 
 static bool counted; /* on some CPU */
+static uint64_t load_ticks[MAX_CPUS];
 
 /* When the test began, and now; smis: each written by its CPU. */
 static struct moment {
@@ -34,8 +36,26 @@ static void take_moment(struct moment *m)
         m->strays[cpu] = cpus[cpu]->stray_nmis, m->lost[cpu] = hal_profile_lost[cpu];
 }
 
+/* Loads of one place, the best of some tries. */
+static void time_loads(void *ticks)
+{
+    enum { TRIES = 32, LOADS = 64 };
+    uint64_t *best = (uint64_t *)ticks + cpu_number();
+    *best = UINT64_MAX;
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t start = rdtsc();
+        for (unsigned n = 0; n < LOADS; n++)
+            (void)__atomic_load_n(best, __ATOMIC_RELAXED);
+        uint64_t took = rdtsc() - start;
+        *best = took < *best ? took : *best;
+    }
+}
+
+bool causes_slow_memory(unsigned cpu) { return load_ticks[cpu] > SLOW_TIMES * load_ticks[0]; }
+
 void causes_init(void)
 {
+    smp_call(SMP_ALL, time_loads, load_ticks);
     smp_call(SMP_ALL, read_here, now.smis);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         counted |= now.smis[cpu] != 0;
@@ -121,14 +141,17 @@ static void print_kind(const struct pmu_kind *pmu)
         print("# firmware had left counters %lx enabled\n", pmu->left_running);
     if (is_unusual(pmu))
         pmu_report_measured(pmu);
+    pmu_report_errata(pmu);
 }
 
 /* SMIs where no register counts them (Intel before Nehalem, AMD's K8), or so rarely that none came
- * while AMD's event was watched: only the quirk's name tells. */
-static void print_name(void)
+ * while AMD's event was watched; what a failed test alone found: only the quirk's name tells. */
+static void print_names(void)
 {
-    if (!counted && !watched.smis && vpmu_present() && vpmu_quirk("smi"))
-        print("# the virtual PMU has the quirk smi\n");
+    static const char *const names[] = { "bug", "uncounted", "smi" };
+    for_each_in(name, names)
+        if (vpmu_present() && vpmu_quirk(*name) && (**name != 's' || (!counted && !watched.smis)))
+            print("# the virtual PMU has the quirk %s\n", *name);
 }
 
 void causes_print(void)
@@ -142,6 +165,11 @@ void causes_print(void)
         if (now.lost[cpu] > begun.lost[cpu])
             print("# CPU %u: interrupts of %lu overflows were lost\n", cpu,
                   now.lost[cpu] - begun.lost[cpu]);
+        if (causes_slow_memory(cpu))
+            print("# CPU %u: memory is %lu times as slow as on CPU 0: do its MTRRs differ?\n", cpu,
+                  load_ticks[cpu] / load_ticks[0]);
+        if (cpus[cpu]->tsc_behind)
+            print("# CPU %u: its TSC is not CPU 0's, and cannot be set\n", cpu);
         if (now.strays[cpu] > begun.strays[cpu])
             print("# CPU %u: %lu NMIs came that nobody claims\n", cpu,
                   now.strays[cpu] - begun.strays[cpu]);
@@ -151,5 +179,5 @@ void causes_print(void)
         measured_print(cpu);
     }
     watch_smis();
-    print_name();
+    print_names();
 }

@@ -44,9 +44,9 @@ uint64_t lab_before(void) { return 1 + (uint64_t)pmu_here()->measured.enabling.l
 
 uint64_t lab_of_exits(const struct lab_work *work, enum lab_kind kind, uint64_t n)
 {
-    int64_t each = pmu_here()->measured.exit.low - 1;
-    if (kind != LAB_INSTRUCTIONS && (kind != LAB_BRANCHES || each < 0))
-        return 0;
+    int64_t each = kind == LAB_INSTRUCTIONS ? pmu_here()->measured.exit.low - 1
+                   : kind == LAB_BRANCHES   ? measured_here()->exit_branches
+                                            : 0;
     return n * work->exits * (uint64_t)each;
 }
 

@@ -112,6 +112,19 @@ void lbr_check_list(const struct lbr_row rows[], uint32_t hidden)
     CHECK_EQ(list[n].to, wanted->to);
 }
 
+bool lbr_debug_ends(void)
+{
+    const struct pmu_branches *b = branches_here();
+    struct pmu_gate gate = pmu_branches_gate(b, 0);
+    lab_catch();
+    wrmsr(gate.msr, gate.on);
+    lab_steps(lab_loop, 1);
+    bool ends = !(lab_rdmsr(gate.msr) & b->enable);
+    wrmsr(gate.msr, gate.off);
+    lab_release();
+    return ends;
+}
+
 void lbr_check_program(uint32_t hidden)
 {
     pmu_branches_clear(branches_here());

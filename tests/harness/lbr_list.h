@@ -48,6 +48,8 @@ void lbr_check_list(const struct lbr_row rows[], uint32_t hidden);
 /* In which of its rings a branch "begins" or "ends" that the filter hid; NULL: neither list had
  * shown it. */
 extern const char *lbr_ring_rule;
+/* Whether #DB ends the list, as it is measured. */
+bool lbr_debug_ends(void);
 /* lbr_program, from an empty list. */
 void lbr_check_program(uint32_t hidden);
 /* A program of branches.asm in ring 3 on this CPU, from an empty list. */

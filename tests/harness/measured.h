@@ -7,17 +7,19 @@
 #include <stdint.h>
 
 struct test_measured {
-    bool known;           /* some counter could be used */
-    bool late_at_zero;    /* a counter that stops at exactly 0 has not reported its overflow */
-    bool masks;           /* a PMI that is delivered masks its LVT entry */
-    bool throttled;       /* a counter that overflows again and again stops for a while */
-    int64_t lag;          /* instructions from a PMI until counters freeze, by DEBUGCTL[12] */
-    uint64_t select_kept; /* reserved bits of an event select that keep what is written */
-    bool global_used;     /* AMD: a reserved bit of a global register is kept, or faults */
-    bool uncore;          /* Intel: 391h is there, below version 4 */
-    uint64_t misc;        /* Intel: MISC_ENABLE, if it is not as the manual says; else 0 */
-    uint64_t access_ns;   /* for an access to the PMU */
-    uint64_t thousand_ns; /* for 1,000 instructions that are counted */
+    bool known;            /* some counter could be used */
+    bool late_at_zero;     /* a counter that stops at exactly 0 has not reported its overflow */
+    bool masks;            /* a PMI that is delivered masks its LVT entry */
+    bool throttled;        /* a counter that overflows again and again stops for a while */
+    int64_t lag;           /* instructions from a PMI until counters freeze, by DEBUGCTL[12] */
+    uint64_t select_kept;  /* reserved bits of an event select that keep what is written */
+    bool global_used;      /* AMD: a reserved bit of a global register is kept, or faults */
+    unsigned lost;         /* PMIs, while another counter counted too */
+    int64_t exit_branches; /* counted for a CPUID, which is none */
+    bool uncore;           /* Intel: 391h is there, below version 4 */
+    uint64_t misc;         /* Intel: MISC_ENABLE, if it is not as the manual says; else 0 */
+    uint64_t access_ns;    /* for an access to the PMU */
+    uint64_t thousand_ns;  /* for 1,000 instructions that are counted */
 };
 
 /* Before the first test, on the runner's thread, which may take all counters. */

@@ -18,8 +18,6 @@ uint32_t vpmu_leaf(unsigned n) { return base + n; }
 
 bool vpmu_present(void)
 {
-    if (!cpu_features.hypervisor)
-        return false;
     base = is_ours(HYPERVISORS) ? HYPERVISORS : HYPERVISORS + STRIDE;
     return is_ours(base);
 }
@@ -74,7 +72,7 @@ uint64_t vpmu_worked(void)
 }
 
 /* The names are read once: each CPUID leaves the guest. */
-#define QUIRKS_MAX 64u
+#define QUIRKS_MAX 96u
 static char names[QUIRKS_MAX][13]; /* "": off */
 static unsigned names_known;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that run on other CPUs by IPI. */
+#include "tests/harness/causes.h"
 #include "tests/harness/kernel.h"
 
 #define TEAM 8
@@ -32,6 +33,13 @@ static void call_often(void *)
 {
     for (unsigned i = 0; i < 20; i++)
         call_all_cpus();
+}
+
+/* Linux' "mtrr: your CPUs had inconsistent MTRR settings": firmware forgot those of a CPU. */
+TEST(smp, memory, "on no CPU memory is so slow as where its MTRRs make it uncached")
+{
+    for_all_cpus(cpu)
+        CHECK(!causes_slow_memory(cpu));
 }
 
 TEST(smp, calls_cross,

@@ -43,6 +43,8 @@ my @uefi = (qw(-M q35 -drive if=pflash,format=raw,readonly=on,file=/usr/share/OV
             qw(-drive if=pflash,format=raw,snapshot=on,file=/usr/share/OVMF/OVMF_VARS_4M.fd));
 my @uefi_cd = (@uefi, '-drive', "if=none,id=cd,media=cdrom,readonly=on,file=$iso",
                qw(-device ide-cd,drive=cd,bootindex=0));
+my @secure = (qw(-M q35,smm=on -global driver=cfi.pflash01,property=secure,value=on),
+              map { s/CODE_4M/$&.secboot/r =~ s/VARS_4M/$&.ms/r } @uefi_cd[2 .. $#uefi_cd]);
 my $dir;    # of the running machine
 my $few = 'tests=traps*,sched*,vm*,ring3*,screen*';
 my %address = map { /^(ffffffff\w+|0+1\w+) [tT] (\w+)$/ ? ($2 => $1) : () } `nm $build/ntpmu.elf`;
@@ -387,6 +389,11 @@ my @jobs = (
                         '^# board: QEMU .*; UEFI .*(?:EFI Development Kit II|EDK II)'] },
               @uefi, @stick, qw(-smp 2 -vga none)) }],
     ['OVMF, CD: the framebuffer shows all', sub { shows('pixels', [qw(o k)], @slow, @uefi_cd) }],
+    ['OVMF with enrolled keys says what doc/machines.md says of it', sub {
+        my $machine = Machine->new($dir, LONGEST, @plain, @secure);
+        $machine->go;
+        return $machine->wait_for(qr/^BdsDxe: failed to load .*: Access Denied$/m) ? ()
+            : ('no Access Denied', substr $machine->serial, -1500) }],
     ['SeaBIOS, CD: VGA text shows all', sub { shows('characters', ['ret'], @qemu, @cd) }],
     ['SeaBIOS, CD: graphics by the menu show all', sub { shows('pixels', ['g'], @qemu, @cd) }],
     ['the last page names what failed; a key restarts the machine', sub { ends_with_key('spc') }],

@@ -6,18 +6,20 @@
 # panic, no test be killed or hang, and none fail because of what another left: it fails alone too.
 # A line of a machine that did otherwise repeats it:
 #     SEED=1 N=20 tests/machines/quirks.t        FIRST=7 N=1 for the seventh alone
+# With EACH=1 each quirk alone instead, on a model of each vendor that has it, all tests; without N,
+# as in make test, five of these beside, by a seed that the tree gives, without the slow tests.
 use strict;
 use warnings FATAL => 'all';
 use Test::More;
-use List::Util 'any';
+use List::Util qw(any shuffle);
 use lib 'tests/tools';
 use Environment;
 
-my ($seed, $n, $first, $build) =
-    ($ENV{SEED} || 1, $ENV{N} || 12, $ENV{FIRST} || 1, $ENV{BUILD} || 'build');
+my ($each, $by_hand, $build) = ($ENV{EACH}, $ENV{N}, $ENV{BUILD} || 'build');
+my ($seed, $n, $first) = ($ENV{SEED} || 1, $by_hand || 12, $ENV{FIRST} || 1);
 Environment::forget();
 
-use constant { GROUPS => 8, QUIRKS => 6, ALONE => 3, SEEDS => 8 };
+use constant { GROUPS => 8, QUIRKS => 6, ALONE => 3, SEEDS => 8, EACH => 5 };
 # Greater values are no processor's: hours pass, or nothing but the quirk runs.
 my %most = (irq3 => 5, skid => 10_000, exitcost => 20_000, 'freeze-lag' => 10_000);
 my @reserved = (19, 21, 36 .. 39, 42 .. 63);    # of AMD's event select
@@ -36,8 +38,9 @@ sub big { return sprintf '0x%x', int(rand 2**32) << 32 | int rand 2**32 }
 my %vendor = ((map { /^((\w).*?)\t/ } `tests/tools/names MODEL`),
               (map { /^(.*?)\t(\w)/ } `tests/tools/names MACHINE`));
 my @names = sort keys %vendor;
-my @quirks = map { /^([\w-]+)(.*?)\t.*\t\w+, ([A-Z]+), ([A-Z]+), (\w+), (\w+),/
-        ? { name => $1, form => $2, kind => $3, vendor => $4, least => $5, most => $6 } : () }
+my @quirks = map { /^([\w-]+)(.*?)\t.*\t\w+, ([A-Z]+), ([A-Z]+), (\w+), (\w+), (\w+)$/
+        ? { name => $1, form => $2, kind => $3, vendor => $4, least => $5, most => $6,
+            bare => $7 } : () }
     # an instruction of a stepped machine takes as long as a thousand
     grep { !/^step\t/ } `tests/tools/names QUIRK`;
 # A folder of its own: other tests run beside this one, and each run leaves its log.
@@ -88,6 +91,36 @@ sub combination
         map { "$_.*" } sort keys %group;
 }
 
+# What a quirk is given alone, and what it needs beside; its model if the newer ones lack it.
+my %given = (seed => 7, ipc => 4, ref => 35, wrmsr => '+1', gp => 4, sticky => '32+33', misc => 1,
+    throttle => 3, left => 3, owned => 1, dead => 0, 'freeze-lag' => 300, smi => '1000:500',
+    exitcost => 20_000, nmi => 200, tsc => 200_000, early => 20);
+my %beside = (refrate => ',ref=4', leftone => ',left=3', smi3 => ',smi=1000:500',
+    smalllist => ',hybrid', tscfixed => ',tsc=200000');
+my %model = (uncore => 'intel-v3', stale => 'intel-v3', lbrsign => 'haswell', brs => 'amd-ext',
+    dbkeeps => 'intel-v4');
+sub alone
+{
+    my ($q) = @_;
+    my ($name, $beside) = ($q->{name}, $beside{ $q->{name} } // '');
+    my @values = $q->{kind} eq 'CHOICE' ? $q->{form} =~ /(\w+)/g : $q->{bare} ? () : $given{$name};
+    my @models = $model{$name} // grep { $q->{vendor} eq 'BOTH' || /^$q->{vendor}/i }
+        qw(intel-v5 amd-v2);
+    my $smp = $name =~ /^(?:hybrid|smalllist|tsc|leftone)/ ? 2 : 1;
+    return map { my $model = $_; map { ["$model,$_$beside", $smp] }
+                 @values ? map { "$name=$_" } @values : $name } @models;
+}
+
+sub machines
+{
+    my @alone = map { alone($_) } @quirks;
+    return map { [@$_, '*'] } grep { $_ } @alone[$first - 1 .. $first - 2 + ($by_hand || @alone)]
+        if $each;
+    my @machines = map { srand($seed * 1_000_003 + $_); [combination()] } $first .. $first + $n - 1;
+    srand hex substr `git rev-parse HEAD:`, 0, 5;
+    return (@machines, $by_hand ? () : map { [@$_, '*,-slow'] } (shuffle @alone)[0 .. EACH - 1]);
+}
+
 sub run
 {
     my ($pmu, $smp, $tests) = @_;
@@ -106,8 +139,8 @@ sub fails_first
 
 # What the lines before a failure may explain (causes.c, measured.c), by the groups whose tests can
 # notice it: sched and smp count nothing, so only what takes time explains a failure there.
-my $time = qr/^\#\ (?: \d+\ SMIs\ came | CPU\ \d+:\ \d+\ NMIs | the\ virtual\ PMU\ has\ the\ quirk
-    | measured\ too:\ (?:an\ access|1,000) )/mx;
+my $time = qr/^\#\ (?: \d+\ SMIs\ came | CPU\ \d+:\ (?:\d+\ NMIs|its\ TSC|memory)
+    | the\ virtual\ PMU\ has\ the\ quirk | measured\ too:\ (?:an\ access|1,000) )/mx;
 my $counts = qr/^\#\ (?: CPU\ \d+:\ interrupts\ of | counters\ \w+\ of\ \w+\ are\ left\ out
     | firmware\ had\ left | measured(?:\ too)?: )/mx;
 my $registers = qr/^\#\ (?: counters\ \w+\ of\ \w+\ are\ left\ out | firmware\ had\ left
@@ -160,6 +193,7 @@ sub wrong
     my ($status, $log, @machine) = @_;
     my @wrong = map { "stuck: $_" } $log =~ /^# watchdog: (\S+) is stuck/mg;
     push @wrong, "exit status $status" if $status != 0 && $status != 1 && $status != 77;
+    push @wrong, "a skip that is not listed: $1" if $log =~ /^# FAIL (\d+ (?:more )?skip.*)/m;
     push @wrong, map { "names no quirk: $_" } unnamed($log);
     push @wrong, "refused: $1"
         if $log =~ /^# vpmu: (no .*|.* is no quirk .*|.* does not begin .*)/m;
@@ -167,14 +201,14 @@ sub wrong
     return @wrong;
 }
 
-plan tests => 2 + $n;
+my @machines = machines();
+plan tests => 2 + @machines;
 is_deeply([unnamed("1..3\n# measured: x\nnot ok 1 - a.b\n# CPU 1: 3 NMIs came\nok 2 - c.d\n"
              . "# 0, want 1\nnot ok 3 - e.f\n# measured: x\nnot ok 4 - sched.g\n")],
     ['e.f', 'sched.g'], 'a failure without a cause, or with one that it cannot have, is found');
 ok(@names > 20 && @quirks > 35 && @groups > 80, 'models, quirks and groups are read');
-for my $i ($first .. $first + $n - 1) {
-    srand($seed * 1_000_003 + $i);
-    my ($pmu, $smp, $tests) = combination();
+for (@machines) {
+    my ($pmu, $smp, $tests) = @$_;
     my ($status, $log) = run($pmu, $smp, $tests);
     my @wrong = wrong($status, $log, $pmu, $smp);
     my ($verdict) = $log =~ /^# ((?:PASS|FAIL|NONE|CRASH|HANG|BROKEN)\b.*?)(?: \[.*)?$/m;

@@ -24,7 +24,7 @@ static bool can_set(void)
     uint64_t value;
     if (!pmu_here()->msr.global_control || (lab_is_intel() && pmu_here()->version < 4))
         return false;
-    return lab_is_intel() || !cpu_features.hypervisor ||
+    return lab_is_intel() ||
            (!rdmsr_fault(STATUS_SET, &value) && (!rules_absent_ignored() || sets_a_bit()));
 }
 

@@ -51,14 +51,9 @@ static void wait_for_overflows(const unsigned *count, unsigned before, unsigned 
 
 /* Silicon's rule: Intel masks the entry when it delivers, AMD does not. A host does it or not, but
  * always: KVM on Intel since Linux 6.6, and from there to 6.8 on AMD, too. */
-static bool masks_at_delivery(void)
-{
-    return cpu_features.hypervisor ? measured_here()->masks : lab_is_intel();
-}
-
 static void check_lvt_in_handler(void)
 {
-    CHECK_EQ(!!(lab_caught.lvt & APIC_LVT_MASKED), masks_at_delivery());
+    CHECK_EQ(!!(lab_caught.lvt & APIC_LVT_MASKED), measured_here()->masks);
 }
 
 /* The first instruction that may be interrupted is the one after the event. */
@@ -182,7 +177,7 @@ LAB_EACH(pmu_auto_mask, each_counter, "Intel masks at delivery, AMD does not [VP
 {
     SKIP_WITHOUT_EVENT(ctr);
     overflow_times(ctr, rearm_counter, 3);
-    bool masks = masks_at_delivery();
+    bool masks = measured_here()->masks;
     wait_for_overflows(&lab_caught.pmis, 0, masks ? 1 : 3);
     CHECK_EQ(!!(apic_read_pmi_lvt() & APIC_LVT_MASKED), masks);
     lab_release();

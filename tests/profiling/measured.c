@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What was measured at boot is what the virtual PMU was set to do; on other machines, that it can
  * be. */
+#include "pmu/virt/quirk.h"
 #include "tests/harness/lab.h"
 
 #define LITTLE 100000 /* instructions: what other quirks add to the lag */
@@ -118,6 +119,10 @@ static void check_for_tests(unsigned)
         CHECK(m->lag < LITTLE);
     if (!lag && !disturbed && pmu_here()->exact && !vpmu_quirk("skid"))
         CHECK_EQ(m->lag, 0);
+    if (!disturbed && vpmu_quirk("lostpmi") < 2)
+        CHECK_EQ(m->lost != 0, vpmu_quirk("lostpmi"));
+    if (!disturbed && pmu_counters_for(pmu_here(), PMU_BRANCHES) && !vpmu_quirk("far"))
+        CHECK_EQ(m->exit_branches, vpmu_quirk("vmrun") || vpmu_quirk("bug") == BUG_CPUID);
     CHECK_EQ(m->select_kept & ~vpmu_quirk("sticky"), 0);
     CHECK_EQ(m->global_used,
              !lab_is_intel() && pmu_here()->version >= 2 && vpmu_quirk("v2bits") != 0);

@@ -12,9 +12,9 @@ my @house = qw(
     kernel/base 3080
     kernel/mm 680
     kernel/console 670
-    pmu 2920
-    pmu/virt 10630
-    hal/machine 2210
+    pmu 2960
+    pmu/virt 10670
+    hal/machine 2220
     hal 3110
     kernel/counting 480
     kernel/ke 5830
@@ -26,13 +26,13 @@ my @house = qw(
     kernel/driver 4350
     kernel/init 530
     boot 1930
-    tests/harness 6730
+    tests/harness 6820
     tests/hal 3560
-    tests/pmu 6330
-    tests/vpmu 2690
+    tests/pmu 6310
+    tests/vpmu 2730
     tests/profiling 3050
     tests/etw 2540
-    tests/kernel 3070
+    tests/kernel 3080
     tests/cost 930
     tests 680
 );
@@ -44,7 +44,7 @@ my %lines = (@house, qw(
     kernel/user 9540
     tests/ring3 8040
     tests/guests 6200
-    tests/machines 2310
+    tests/machines 2350
     tests/tools 8060
     tests/programs 3920
     tests/drivers 2760

@@ -90,15 +90,33 @@ VPMU_TEST(vpmu_quirks, dbends,
     SKIP_WITHOUT_BRANCHES();
     if (branches_here()->control == DEBUGCTL)
         SKIP("DEBUGCTL starts the list");
-    const struct pmu_branches *b = branches_here();
-    struct pmu_gate gate = pmu_branches_gate(b, 0);
-    lab_catch();
-    wrmsr(gate.msr, gate.on);
-    lab_steps(lab_loop, 1);
-    uint64_t kept = lab_rdmsr(gate.msr);
-    wrmsr(gate.msr, gate.off);
-    lab_release();
-    CHECK_EQ(kept & b->enable, vpmu_quirk("dbends") ? 0 : b->enable);
+    CHECK_EQ(lbr_debug_ends(), vpmu_quirk("dbends"));
+}
+
+/* KVM intercepts #DB and injects it at the entry, which unlike the processor's own delivery leaves
+ * DEBUGCTL as it is (SDM volume 3, "VM-entry event injection"). */
+VPMU_TEST(vpmu_quirks, dbkeeps,
+          "#DB leaves a list on that DEBUGCTL starts where the quirk says so, else it ends")
+{
+    SKIP_WITHOUT_BRANCHES();
+    if (branches_here()->control != DEBUGCTL)
+        SKIP("DEBUGCTL does not start the list");
+    CHECK_EQ(lbr_debug_ends(), !vpmu_quirk("dbkeeps"));
+}
+
+/* EPYC Milan: CPUID 8000_0008h.EBX[31], and no list. Linux turns them on, else they are the
+ * firmware's; bits 4:3 of C000_010Fh must stay set (arch/x86/events/amd/brs.c). */
+VPMU_TEST(vpmu_quirks, brs,
+          "registers of sampled branches keep what firmware left, where the quirk says that there "
+          "are some")
+{
+    if (lab_is_intel() || branches_here()->depth)
+        SKIP("no such list of branches");
+    for (uint32_t n = 0; n < 33; n++) {
+        uint64_t value = 0, wanted = n ? n : 3u << 3;
+        rdmsr_fault(n ? 0xc0010300 + n - 1 : 0xc000010f, &value);
+        CHECK_EQ(value, vpmu_quirk("brs") ? wanted : 0);
+    }
 }
 
 /* A branch that is taken where the model's predictor has always seen it not taken. */

@@ -29,9 +29,9 @@ _Static_assert(sizeof one_byte == 257 && sizeof two_bytes == 257, "one letter ea
  * x memory is aligned; VEX has a third operand   X the same, with an immediate   a moves, aligned
  * u moves, not aligned   h half a register, memory alone, not of VEX   q 8 bytes   d MOVD, MOVQ
  * k PMOVMSKB   s shift by immediate   i PSHUFD   p PCMPISTRI   b broadcast of VEX   z VZEROUPPER
- * By the prefix packed or of 4 or 8 bytes: f arithmetic   F the same, with an immediate   m MOVSS, MOVSD
- * o one operand, packed   e the same, from half a register   c (U)COMIS   I from an integer register
- * t to one   w FNSTCW */
+ * w FNSTCW   By the prefix packed, or of 4 or 8 bytes: f arithmetic   F the same, with an immediate
+ * m MOVSS, MOVSD   o one operand, packed   e the same, from half a register   c COMIS and UCOMIS
+ * I from an integer register   t to one */
 enum { NONE = 1, P66 = 2, PF3 = 4, PF2 = 8, SCALAR = PF3 | PF2, EVERY = 15 };
 static const struct {
     uint8_t map, prefixes, first, last;
