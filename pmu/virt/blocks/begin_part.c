@@ -79,7 +79,7 @@ static inline uint8_t *find_access(const struct vcpu *v, const struct part *p,
     uint64_t at = address - place->page;
     if (address & p->aligned)
         return NULL;
-    if (at <= PAGE_SIZE - p->size)
+    if (at <= PAGE_SIZE - (uint64_t)p->size)
         return place->host + at;
     if ((address & (PAGE_SIZE - 1)) + p->size > PAGE_SIZE)
         return NULL;
