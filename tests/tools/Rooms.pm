@@ -44,7 +44,7 @@ my %lines = (@house, qw(
     kernel/user 9540
     tests/ring3 8040
     tests/guests 6200
-    tests/machines 2350
+    tests/machines 2360
     tests/tools 8060
     tests/programs 3920
     tests/drivers 2760
