@@ -197,14 +197,11 @@ static void print_cpus(const struct pmu_kind *kind)
     }
 }
 
-/* Errata BJ122, BV98 and HSD29 of Sandy Bridge to Haswell. Source: Linux, PMU_FL_EXCL_CNTRS. */
-static bool threads_collide(const struct pmu_kind *kind)
+/* Whether two of the CPUs are threads of one core. */
+static bool has_threads(const struct pmu_kind *kind)
 {
-    static const uint8_t models[] = { 0x2a, 0x2d, 0x3a, 0x3c, 0x3e, 0x3f, 0x45, 0x46 };
-    unsigned thread_bits = cpuid(0xb, 0).eax & 0x1f, found = 0;
-    for_each_in(model, models)
-        found += kind->driver && *kind->driver == 'i' && kind->family == 6 && kind->model == *model;
-    for (unsigned a = 0; found && a < cpu_count; a++)
+    unsigned thread_bits = cpuid(0xb, 0).eax & 0x1f;
+    for (unsigned a = 0; a < cpu_count; a++)
         for (unsigned b = 0; is_of(a, kind) && b < a; b++)
             if (cpus[a]->apic_id >> thread_bits == cpus[b]->apic_id >> thread_bits)
                 return true;
@@ -230,6 +227,18 @@ static void describe_kind(const struct pmu_kind *kind)
     else
         print("; model unknown (family %x, model %x): %s events", kind->family, kind->model,
               kind->table->name);
+}
+
+/* Errata BJ122, BV98 and HSD29 of Sandy Bridge to Haswell. Source: Linux, PMU_FL_EXCL_CNTRS. */
+static bool threads_collide(const struct pmu_kind *kind)
+{
+    static const uint8_t models[] = { 0x2a, 0x2d, 0x3a, 0x3c, 0x3e, 0x3f, 0x45, 0x46 };
+    if (!kind->driver || *kind->driver != 'i' || kind->family != 6)
+        return false;
+    for_each_in(model, models)
+        if (kind->model == *model)
+            return has_threads(kind);
+    return false;
 }
 
 /* Errata 990, 1291 and 1292; an EPYC 7352 was seen to count instructions sixteenfold at times. */

@@ -248,7 +248,7 @@ void acpi_read(const struct boot_info *boot, struct acpi_info *info)
         !vm_map_physical(info->reset.address, 1, PTE_WRITE | PTE_UNCACHED))
         info->reset.known = false;
     if (info->wrong_sums)
-        print("# acpi: %u tables with a wrong checksum: used all the same\n", info->wrong_sums);
+        print("# acpi: %u tables are used though their checksums are wrong\n", info->wrong_sums);
     if (missing)
         print("# acpi: no %s: one CPU only\n", missing);
 }

@@ -6,7 +6,6 @@
 #include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"
 
-enum { LEAF_CORE_TYPE = 0x1a, LEAF_LBR = 0x1c, LEAF_PMU_EXTENDED = 0x23 };
 static struct model kinds[2];         /* of CPUs with even and odd numbers */
 static const struct machine *machine; /* NULL: none was named */
 static char words[512], text[600];    /* the whole command line has fewer than 512 characters */
@@ -64,11 +63,10 @@ static void apply_quirks(struct model *m, const struct quirks *q)
     m->any_thread |= q->anythread;
     m->metrics |= q->metrics;
     m->core_type = q->hybrid ? LARGE_CORE : m->core_type;
-    m->max_leaf = m->version >= 6                      ? LEAF_PMU_EXTENDED
-                  : m->max_leaf == LEAF_PMU_EXTENDED   ? m->max_leaf
-                  : m->lbr_format == LBR_ARCHITECTURAL ? LEAF_LBR
-                  : q->hybrid                          ? LEAF_CORE_TYPE
-                                                       : m->max_leaf;
+    m->max_leaf = m->version >= 6 || m->max_leaf == LEAF_PMU_EXTENDED ? LEAF_PMU_EXTENDED
+                  : m->lbr_format == LBR_ARCHITECTURAL                ? LEAF_LBR
+                  : q->hybrid                                         ? LEAF_CORE_TYPE
+                                                                      : m->max_leaf;
 }
 
 static void apply_machine(struct model *m)

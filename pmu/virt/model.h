@@ -103,6 +103,9 @@ struct model_ops {
 };
 extern const struct model_ops intel_ops, amd_ops;
 
+/* Leaves of CPUID that not every Intel processor has. */
+enum { LEAF_CORE_TYPE = 0x1a, LEAF_LBR = 0x1c, LEAF_PMU_EXTENDED = 0x23 };
+
 struct model {
     const char *name, *brand; /* brand: of CPUID 8000_0002h to 8000_0004h; NULL: the real one */
     const struct model_ops *ops;

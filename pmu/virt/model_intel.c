@@ -10,7 +10,7 @@ enum {
     PMC = 0xc1, PERFEVTSEL = 0x186, MISC_ENABLE = 0x1a0, FIXED_CTR = 0x309,
     PERF_CAPABILITIES = 0x345, FIXED_CTR_CTRL = 0x38d, GLOBAL_STATUS = 0x38e, GLOBAL_CTRL = 0x38f,
     GLOBAL_OVF_CTRL = 0x390, GLOBAL_STATUS_SET = 0x391, GLOBAL_INUSE = 0x392, A_PMC = 0x4c1, PERF_METRICS = 0x329,
-    V6_GP = 0x1900, V6_FIXED = 0x1980, LEAF_PMU_EXTENDED = 0x23,
+    V6_GP = 0x1900, V6_FIXED = 0x1980,
 };
 /* clang-format on */
 #define MISC_PMU (1u << 7)                     /* is there; cannot be changed */

@@ -69,8 +69,8 @@ void model_small_core(struct model *m)
     m->name = "intel-small";
     m->core_type = SMALL_CORE;
     bool skymont = m->version >= 6; /* 4 to 6 count slots of top-down analysis, here nothing */
-    m->gp = m->max_leaf >= 0x23 ? 8 : 6;
-    m->gp_map = m->max_leaf >= 0x23 ? 0xff : 0x3f;
+    m->gp = m->max_leaf >= LEAF_PMU_EXTENDED ? 8 : 6;
+    m->gp_map = m->max_leaf >= LEAF_PMU_EXTENDED ? 0xff : 0x3f;
     m->fixed = m->version >= 2 ? 3 : 0;
     m->fixed_map = skymont ? 0x77 : m->version >= 2 ? 7 : 0;
     m->slots = 0;

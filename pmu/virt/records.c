@@ -155,7 +155,8 @@ static uint64_t *find_control(struct pmu *p, uint32_t msr, uint64_t *legal)
                 *legal = CLASSES_AND_RINGS;
             return (uint64_t *)(void *)((uint8_t *)&p->records + c->at);
         }
-    return 0;
+    *legal = UINT64_MAX;
+    return find_sampled(p, msr);
 }
 
 /* Whether DEBUGCTL starts the list, and MSR_LER is there. */
@@ -177,9 +178,7 @@ bool records_read(struct pmu *p, uint32_t msr, uint64_t *value)
         *value = *record;
     else if (pair)
         *value = p->records.pair[msr - PAIR];
-    else if (find_sampled(p, msr))
-        *value = *find_sampled(p, msr);
-    return control || record || pair || find_sampled(p, msr);
+    return control || record || pair;
 }
 
 static bool is_canonical(uint64_t address, unsigned unused)
@@ -220,10 +219,6 @@ bool records_write(struct pmu *p, uint32_t msr, uint64_t value)
 {
     unsigned field;
     uint64_t legal, *record = find_record(p, msr, &field), *control = find_control(p, msr, &legal);
-    if (find_sampled(p, msr)) {
-        *find_sampled(p, msr) = value;
-        return true;
-    }
     if (msr == ARCH_DEPTH && control && !is_depth(p->model, value))
         return false;
     if (record ? !is_field(p->model, field, value) : !control || value & ~legal)

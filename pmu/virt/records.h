@@ -63,8 +63,9 @@ bool records_add_event(struct vcpu *v, uint64_t from);
 void records_refresh(struct pmu *p);
 /* Empties the list; leaves it on, as firmware does with the quirk lbrleft. */
 void records_lose(struct pmu *p);
-void records_leave_sampled(struct pmu *pmu);
 void records_leave_on(struct pmu *p);
+/* What firmware leaves in the registers of the quirk brs. */
+void records_leave_sampled(struct pmu *p);
 /* Where a conditional branch is for the list, after the instruction that was stepped. */
 uint64_t records_from(const struct records *r, uint64_t from);
 /* On a PMI, if DEBUGCTL says so. */

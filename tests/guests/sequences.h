@@ -145,6 +145,9 @@ static void forward(void)
     *from = (uint8_t)(at - from - 1);
 }
 
+/* RBX becomes an address in the last bytes of a page. */
+static void point_to_end(void) { b(0x66), b(0xbb), b(0xe0 + rnd(32)), b(0x4f); } /* MOV BX */
+
 /* SSE and AVX, on registers 0 to 3 and memory. */
 static void vector(void)
 {
@@ -160,10 +163,13 @@ static void vector(void)
     static const uint8_t prefixes[] = { 0, 0x66, 0xf3, 0xf2 };
     uint32_t code = codes[rnd(sizeof codes / sizeof *codes)], prefix = code >> 12 & 3,
              map = code >> 8 & 3, op = code & 255;
-    bool vex = rnd(2), three = map > 1 || rnd(2);
-    unsigned base = pointers[rnd(vex && !three ? 4 : 8)], mod = rnd(3) ? 1 : 3;
-    unsigned high = mod == 1 && base >= 8, extended = rnd(6) ? 0 : 4,
+    bool vex = rnd(2), three = map > 1 || rnd(2), at_end = !rnd(4);
+    unsigned base = at_end ? 3 : pointers[rnd(vex && !three ? 4 : 8)];
+    unsigned mod = at_end ? 0 : rnd(3) ? 1 : 3, high = mod == 1 && base >= 8;
+    unsigned extended = rnd(6) ? 0 : 4,
              last = (rnd(6) ? 0x78 : (~rnd(4) & 15) << 3) | !rnd(3) << 2 | prefix;
+    if (at_end)
+        point_to_end();
     if (vex) {
         b(three ? 0xc4 : 0xc5);
         if (three)
@@ -188,6 +194,32 @@ static void vector(void)
         b(rnd(8) * 16 - 64 + (rnd(4) ? 0 : rnd(16)));
     if (code >> 16)
         b(rnd(4) ? rnd(24) : rnd(256));
+}
+
+/* Conversions, MOVD and PMOVMSKB, between one of XMM0 to XMM3 and a general register; x87's
+ * control word. */
+static void convert(void)
+{
+    static const struct {
+        uint8_t prefix, op;
+        bool to_general; /* by ModRM.reg, else by ModRM.rm */
+    } codes[] = { { 2, 0x2a, false }, { 3, 0x2a, false }, { 2, 0x2d, true }, { 3, 0x2c, true },
+                  { 1, 0x6e, false }, { 1, 0x7e, false }, { 1, 0xd7, true } };
+    static const uint8_t prefixes[] = { 0, 0x66, 0xf3, 0xf2 }, odd[] = { 4, 13, 14 };
+    if (!rnd(8)) { /* FLDCW, FNSTENV, FNSTCW */
+        point_to_end(), b(0xd9), b(0x2b + 8 * rnd(3));
+        return;
+    }
+    unsigned n = rnd(sizeof codes / sizeof *codes),
+             general = rnd(2) ? data_register() : odd[rnd(3)];
+    unsigned reg = codes[n].to_general ? general : rnd(4), wide = rnd(2) << 7;
+    unsigned rm = codes[n].to_general ? rnd(4) : general;
+    if (rnd(2)) {
+        b(0xc4), b(0xe1 ^ (reg & 8) << 4 ^ (rm & 8) << 2), b(wide | 0x78 | codes[n].prefix);
+    } else {
+        b(prefixes[codes[n].prefix]), b(0x40 | wide >> 4 | (reg & 8) >> 1 | (rm & 8) >> 3), b(0x0f);
+    }
+    b(codes[n].op), b(0xc0 | (reg & 7) << 3 | (rm & 7));
 }
 
 static void instruction(void)
@@ -254,7 +286,12 @@ static void instruction(void)
     case 21: b(0xf3), modrm(0x1bc + rnd(2), -1, false, false, 0); break; /* TZCNT, LZCNT */
     case 22:
     case 23:
-    case 24: with_vectors || !rnd(16) ? vector() : forward(); break;
+    case 24:
+        if (!with_vectors && rnd(16))
+            forward();
+        else
+            rnd(4) ? vector() : convert();
+        break;
     case 28: /* MOV, LEA */
         favoured = 13 + rnd(2);
         modrm(0x8b + rnd(2) * 2, -1, true, false, 0);

@@ -64,26 +64,29 @@ static COLD unsigned vex_byte(const struct insn *i) { return i->byte[i->modrm_at
 
 static COLD bool is_long_vector(const struct copied *s) { return s->i.vex && vex_byte(&s->i) & 4; }
 
-/* None, 66, F3, F2; above: more than one. */
+/* Of these prefixes at most one. */
+enum { NO_PREFIX, PREFIX_66, PREFIX_F3, PREFIX_F2, PREFIXES };
 static COLD unsigned vector_prefix(const struct insn *i)
 {
-    return i->vex
-               ? vex_byte(i) & 3
-               : i->operand16 + 2u * i->repeat + 3u * i->repeat_not + (i->operand16 && i->repeat);
+    if (i->vex)
+        return vex_byte(i) & 3;
+    if (i->operand16 + i->repeat + i->repeat_not > 1)
+        return PREFIXES;
+    return i->operand16 ? PREFIX_66 : i->repeat ? PREFIX_F3 : i->repeat_not ? PREFIX_F2 : NO_PREFIX;
 }
 
 /* One number alone. */
 static COLD bool is_scalar(const struct copied *s)
 {
     return copied_form_is(s->vector, "mItc") ||
-           (copied_form_is(s->vector, "fF") && vector_prefix(&s->i) > 1);
+           (copied_form_is(s->vector, "fF") && vector_prefix(&s->i) >= PREFIX_F3);
 }
 
 /* 0: it is none of these. */
 static COLD char vector_kind(const struct insn *i)
 {
     unsigned pp = vector_prefix(i);
-    if (pp > 3 || i->lock || i->address32)
+    if (pp == PREFIXES || i->lock || i->address32)
         return 0;
     if (i->vex && (i->prefixes != !!i->segment ||
                    (i->byte[i->prefixes] == 0xc4 && (i->byte[i->prefixes + 1] & 0x1c))))
@@ -95,20 +98,25 @@ static COLD char vector_kind(const struct insn *i)
     return 0;
 }
 
+/* VEX: what raises #UD, and what has other operands there. */
+static COLD bool vex_is_refused(const struct copied *s)
+{
+    char kind = s->vector;
+    bool three = copied_form_is(kind, "xXsfFI") || (kind == 'm' && !s->memory);
+    if (kind == 'h' || (!three && (vex_byte(&s->i) & 0x78) != 0x78))
+        return true;
+    if (is_long_vector(s) && (copied_form_is(kind, "qdpe") || is_scalar(s)))
+        return true;
+    return s->i.rex & REX_W && !copied_form_is(kind, "dIt"); /* of C4 */
+}
+
 /* What would raise #UD, or use RSP. */
 static COLD bool vector_is_refused(const struct copied *s)
 {
     static const uint8_t shifts[] = { 0x54, 0x54, 0xcc }; /* ModRM.reg of 71h to 73h */
     const struct insn *i = &s->i;
     char kind = s->vector;
-    if (i->vex ? kind == 'h' : copied_form_is(kind, "bz"))
-        return true;
-    bool three = copied_form_is(kind, "xXsfFI") || (kind == 'm' && !s->memory);
-    if (i->vex && !three && (vex_byte(i) & 0x78) != 0x78)
-        return true;
-    if (is_long_vector(s) && (copied_form_is(kind, "qdpe") || is_scalar(s)))
-        return true;
-    if (i->vex && i->rex & REX_W && !copied_form_is(kind, "dIt")) /* of C4 */
+    if (i->vex ? vex_is_refused(s) : copied_form_is(kind, "bz"))
         return true;
     if (kind == 's')
         return s->memory || !(shifts[i->op - 0x71] >> insn_reg(i) & 1);
@@ -125,13 +133,12 @@ static COLD bool vector_is_refused(const struct copied *s)
 
 static COLD unsigned copied_vector_size(const struct copied *s)
 {
-    unsigned prefix = vector_prefix(&s->i);
     if (s->vector == 'w')
         return 2;
     if (s->vector == 'I')
         return s->i.rex & REX_W ? 8 : 4;
     if (is_scalar(s))
-        return prefix % 2 ? 8 : 4;
+        return vector_prefix(&s->i) % 2 ? 8 : 4; /* 66: of COMISD */
     return copied_form_is(s->vector, "hqdbe") ? 8 : is_long_vector(s) ? 32 : 16;
 }
 
