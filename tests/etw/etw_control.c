@@ -43,9 +43,10 @@ TEST(etw_control, start_refusals, "each reason for which a start is refused leav
     struct session_info d;
     ULONG n;
     session_describe(&d, SESSION_NAME);
-    CHECK_STATUS(NtTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info, &d.info,
-                                sizeof d.info - 1, &n),
-                 STATUS_INFO_LENGTH_MISMATCH);
+    for (ULONG less = 0; less < 2; less++) /* either length */
+        CHECK_STATUS(NtTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info - less, &d.info,
+                                    sizeof d.info - !less, &n),
+                     STATUS_INFO_LENGTH_MISMATCH);
     for (unsigned i = 0; i < ARRAY_SIZE(refusals); i++) {
         session_describe(&d, SESSION_NAME);
         memcpy((uint8_t *)&d.info + refusals[i].offset, &refusals[i].value, sizeof(ULONG));

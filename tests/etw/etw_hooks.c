@@ -14,11 +14,11 @@ static void call_me(void *) { called[cpu_number()] = rdtsc(); }
 
 TEST(etw_hooks, ipis,
      "a call on another processor is recorded there with its routine and its start time, and so is "
-     "its interrupt, which began before its handler ran")
+     "its interrupt, which began before its handler ran, and the timer's")
 {
     struct session s;
     uint8_t *bytes;
-    ULONG seen[MAX_CPUS] = { 0 }, around[MAX_CPUS] = { 0 };
+    ULONG seen[MAX_CPUS] = { 0 }, around[MAX_CPUS] = { 0 }, ticks = 0;
     SKIP_BELOW_CPUS(2);
     REQUIRE(session_begin(&s, &bytes));
     CHECK_STATUS(session_mask(&s, PERF_IPI, PERF_INTERRUPT), STATUS_SUCCESS);
@@ -26,6 +26,7 @@ TEST(etw_hooks, ipis,
         smp_call(SMP_ALL, call_me, NULL);
     uint64_t times[MAX_CPUS];
     memcpy(times, called, sizeof times);
+    sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution); /* ends with a tick */
     smp_call(SMP_ALL, call_me, NULL); /* the interrupts before have ended, with their records */
     struct records all = session_drain(&s, bytes);
     for (struct record r; (r = next_record(&all)).header;) {
@@ -35,6 +36,7 @@ TEST(etw_hooks, ipis,
         if (r.header->HookId == PERFINFO_LOG_TYPE_INTERRUPT) {
             CHECK_EQ(r.size, sizeof *i);
             CHECK_EQ((uint64_t)i->ServiceRoutine, (uint64_t)trap_stubs[i->Vector & 0xff]);
+            ticks += i->Vector == VECTOR_TIMER;
             around[cpu] += i->Vector == VECTOR_CALL && i->InitialTime < times[cpu] &&
                            times[cpu] < r.header->TimeStamp;
             continue;
@@ -44,6 +46,7 @@ TEST(etw_hooks, ipis,
         CHECK(ipi->InitialTime < r.header->TimeStamp);
         seen[cpu] += ipi->DpcRoutine == (PVOID)(uint64_t)call_me;
     }
+    CHECK(ticks > 0);
     CHECK_EQ(seen[0], 0); /* no IPI to itself */
     for (unsigned cpu = 1; cpu < cpu_count; cpu++) {
         CHECK_EQ(seen[cpu], CALLS + 1);

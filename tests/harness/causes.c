@@ -51,7 +51,11 @@ static void time_loads(void *ticks)
     }
 }
 
-bool causes_slow_memory(unsigned cpu) { return load_ticks[cpu] > SLOW_TIMES * load_ticks[0]; }
+bool causes_slow_memory(unsigned cpu)
+{
+    ASSERT(load_ticks[0] && load_ticks[cpu]); /* else nothing was measured */
+    return load_ticks[cpu] > SLOW_TIMES * load_ticks[0];
+}
 
 void causes_init(void)
 {
@@ -146,12 +150,10 @@ static void print_kind(const struct pmu_kind *pmu)
 
 /* SMIs where no register counts them (Intel before Nehalem, AMD's K8), or so rarely that none came
  * while AMD's event was watched; what a failed test alone found: only the quirk's name tells. */
-static void print_names(void)
+static void print_name(const char *quirk)
 {
-    static const char *const names[] = { "bug", "uncounted", "smi" };
-    for_each_in(name, names)
-        if (vpmu_present() && vpmu_quirk(*name) && (**name != 's' || (!counted && !watched.smis)))
-            print("# the virtual PMU has the quirk %s\n", *name);
+    if (vpmu_present() && vpmu_quirk(quirk))
+        print("# the virtual PMU has the quirk %s\n", quirk);
 }
 
 void causes_print(void)
@@ -179,5 +181,8 @@ void causes_print(void)
         measured_print(cpu);
     }
     watch_smis();
-    print_names();
+    if (!counted && !watched.smis)
+        print_name("smi");
+    print_name("bug");
+    print_name("uncounted");
 }

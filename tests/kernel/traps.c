@@ -118,6 +118,21 @@ TEST(traps, stray_nmi, "an NMI that nobody claims is counted by the CPU that tak
     }
 }
 
+TEST(traps, nmi_others, "an NMI to all other CPUs reaches each")
+{
+    SKIP_WITH_ONE_CPU(); /* they are also CPUs that firmware left halted in real mode */
+    if (boot_safe())
+        SKIP("safe: no NMI");
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
+        uint64_t wanted = __atomic_load_n(&trap_counts[EXC_NMI], __ATOMIC_RELAXED) + cpu_count - 1;
+        apic_nmi_others();
+        for (unsigned i = 0;
+             i < 1000000 && __atomic_load_n(&trap_counts[EXC_NMI], __ATOMIC_RELAXED) < wanted; i++)
+            pause();
+        CHECK_EQ(trap_counts[EXC_NMI], wanted);
+    }
+}
+
 TEST(copy, refuses,
      "copy_in and copy_out refuse memory that does not belong to ring 3, and close it again")
 {

@@ -98,6 +98,9 @@ TEST_USER(
     } while (q.p.FreeBuffers == q.p.NumberOfBuffers && ++tries < 50);
     CHECK_EQ(q.p.EnableFlags, EVENT_TRACE_FLAG_CSWITCH);
     CHECK(q.p.FreeBuffers < q.p.NumberOfBuffers);
+    q.p.EnableFlags = 0;
+    CHECK_EQ(ControlTraceW(0, L"controls", &q.p, EVENT_TRACE_CONTROL_UPDATE), ERROR_SUCCESS);
+    CHECK_EQ(q.p.EnableFlags, 0);
     win32_describe(&q);
     CHECK_EQ(ControlTraceW(session, L"another", &q.p, EVENT_TRACE_CONTROL_STOP),
              ERROR_WMI_INSTANCE_NOT_FOUND);
