@@ -12,8 +12,8 @@ my @house = qw(
     kernel/base 3080
     kernel/mm 680
     kernel/console 670
-    pmu 2960
-    pmu/virt 10670
+    pmu 2970
+    pmu/virt 10680
     hal/machine 2220
     hal 3110
     kernel/counting 480
@@ -27,12 +27,12 @@ my @house = qw(
     kernel/init 530
     boot 1930
     tests/harness 6820
-    tests/hal 3560
+    tests/hal 3570
     tests/pmu 6310
     tests/vpmu 2730
     tests/profiling 3050
     tests/etw 2540
-    tests/kernel 3080
+    tests/kernel 3090
     tests/cost 930
     tests 680
 );
@@ -43,7 +43,7 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 my %lines = (@house, qw(
     kernel/user 9540
     tests/ring3 8040
-    tests/guests 6200
+    tests/guests 6240
     tests/machines 2360
     tests/tools 8060
     tests/programs 3920
