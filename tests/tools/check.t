@@ -355,6 +355,10 @@ sub check_size
     }
     holds('ring 0: ' . ($kernel >> 10) . ' KiB of 410; with all tests ' . ($all >> 10),
           $kernel && $kernel <= 410 << 10 ? () : "$kernel bytes");
+    my ($end) = `nm $gcc/ntpmu.elf` =~ /^f{8}8(\w{7}) . image_end$/m;
+    $end = hex($end // 0) >> 10;
+    holds("the image ends at $end KiB of 28 MiB; 256 are left for firmware and other compilers",
+          $end && $end <= (28 << 10) - 256 ? () : 'doc/machines.md: 28 MB are enough');
 }
 
 # --- the contract

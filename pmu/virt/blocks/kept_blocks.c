@@ -7,7 +7,7 @@
 
 /* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
  * translate code anew. */
-enum { BLOCKS = 14336, INDEX_BITS = 15, ALL_PARTS = 31744, HOT_SIZE = 7 << 16 };
+enum { BLOCKS = 13312, INDEX_BITS = 15, ALL_PARTS = 29696, HOT_SIZE = 7 << 16 };
 
 static struct block blocks[BLOCKS]; /* 0 is none */
 static struct part parts[ALL_PARTS];
