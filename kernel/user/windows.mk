@@ -18,11 +18,23 @@ define library
 	$(call SAY,DLL)$(WIN_CC) -nostdlib -shared -Wl,-e,$(1),--image-base=$(2) \
 	    -Wl,--no-insert-timestamp -o $@.debug $(filter %.o %.def,$^) $(3) -lgcc
 	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
-	@rm -f $(BUILD)/dll/kernel/user/$(basename $(@F))/*.gch
 endef
 
+# All of a library is compiled as one, whole.c: mingw-w64's headers are most of the work. But what
+# handlers.sys takes too, stubs, and what sees other headers, are objects of their own.
+APART  := $(addprefix kernel/user/,$(patsubst %,ntdll/%.c,unwind dispatch seh ntdll_context \
+          nt_stubs) $(patsubst %,msvcrt/%.c,crt_string wide character sort startup))
+WHOLE   = $(filter-out $(APART),$(sort $(wildcard kernel/user/$(1)/*.c)))
+WIN_OBJ = $(patsubst %.c,$(BUILD)/dll/%.o,$(filter kernel/user/$(1)/%,$(APART)) \
+          kernel/user/$(1)/whole.c)
+.SECONDEXPANSION:
+.PRECIOUS: $(BUILD)/dll/kernel/user/%/whole.c
+$(BUILD)/dll/kernel/user/%/whole.c: kernel/user/$$* kernel/user/windows.mk | $$(@D)/
+	@printf '#include "%s"\n' $(call WHOLE,$*) > $@
+$(BUILD)/dll/%/whole.o: $(BUILD)/dll/%/whole.c
+	$(call SAY,WCC)$(COMPILE) -MMD -MP -c -o $@ $<
+
 # Objects of a library, and what its own side of mingw-w64's headers looks like.
-WIN_OBJ = $(patsubst %.c,$(BUILD)/dll/%.o,$(sort $(wildcard kernel/user/$(1)/*.c)))
 NTDLL_OBJ := $(call WIN_OBJ,ntdll) \
           $(patsubst %,$(BUILD)/dll/kernel/%.o,image/pe image/pe_names base/string base/format)
 KERNEL32_OBJ := $(call WIN_OBJ,kernel32)
@@ -35,19 +47,7 @@ $(MSVCRT_OBJ): WIN_DEFINES := -D__MSVCRT__ -D_CRTIMP= -D_CRTIMP_ALTERNATIVE= \
 $(ADVAPI32_OBJ): WIN_DEFINES := -D_WMI_SOURCE_ -D_ADVAPI32_
 
 $(BUILD)/dll/%.o: %.c | $$(@D)/
-	$(call SAY,WCC)$(COMPILE) $(WIN_AHEAD) -MMD -MP -c -o $@ $<
-
-# The header that all files of a folder include is a third of what each takes to compile: it is
-# compiled ahead of them, once, and deleted after them. Not with ccache, which does not know what is
-# compiled so.
-AHEAD  := $(if $(findstring ccache,$(shell readlink -f "$$(command -v $(WIN_CC))")),,\
-          $(addprefix kernel/user/,advapi32/trace kernel32/kernel32 msvcrt/msvcrt ntdll/ntdll) \
-          tests/ring3/helpers)
-$(BUILD)/dll/%.ahead.h: | $$(@D)/
-	@echo '#include "$*.h"' > $@
-$(BUILD)/dll/%.ahead.h.gch: $(BUILD)/dll/%.ahead.h
-	$(call SAY,WCC)$(COMPILE) -x c-header -MMD -MP -MF $<.d \
-	    $(addprefix -MT ,$@ $(FOR)) -o $@ $<
+	$(call SAY,WCC)$(COMPILE) -MMD -MP -c -o $@ $<
 
 # What a library exports: what its .def says, and each of its functions with a capital letter in its
 # name, as Windows' have and ours have not.
@@ -107,18 +107,6 @@ $(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
 	    -Wl,--disable-dynamicbase,--no-insert-timestamp -o $@.debug $(RING3_OBJ) $(RING3_DLLS) -lgcc
 	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
 	$(Q)x86_64-w64-mingw32-objcopy -O binary -j .tests $@ $(@D)/ring3.tests
-	@rm -f $(BUILD)/dll/tests/ring3/*.gch
 
 $(BUILD)/tests/harness/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
 WIN_OBJECTS := $(RING3_OBJ) $(NTDLL_OBJ) $(KERNEL32_OBJ) $(MSVCRT_OBJ) $(ADVAPI32_OBJ)
-
-# Header, without its ending; objects, of the same options.
-define compiled_ahead
-$(2): | $(1).gch
-$(1).gch: FOR := $(2)
-$(2): WIN_AHEAD := -include $(1)
-.SECONDARY: $(1) $(1).gch
--include $(1).d
-endef
-$(foreach header,$(AHEAD),$(eval $(call compiled_ahead,$(BUILD)/dll/$(header).ahead.h,\
-    $(filter-out %cost.o %.asm.o,$(filter $(BUILD)/dll/$(dir $(header))%,$(WIN_OBJECTS))))))

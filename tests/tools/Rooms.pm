@@ -41,11 +41,11 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 9540
+    kernel/user 9520
     tests/ring3 8040
     tests/guests 6240
     tests/machines 2360
-    tests/tools 8060
+    tests/tools 8070
     tests/programs 3920
     tests/drivers 2760
     tests/samples 1120

@@ -99,8 +99,9 @@ if ($sampled && 2 * $count < @hand) {
 # Objects of a source, in the kernel, in ring 3, or in both.
 sub objects
 {
-    my $stem = $_[0] =~ s/\.c$//r;
-    return grep { -e } map { "$build/$_$stem.o" } '', 'dll/';
+    my ($stem, $folder) = $_[0] =~ m{^((.*/).*)\.c$};
+    my @own = grep { -e } map { "$build/$_$stem.o" } '', 'dll/';
+    return @own ? @own : grep { -e } "$build/dll/${folder}whole.o";
 }
 my $in_room = join '|', map { quotemeta } split ' ', $room // '';
 my @files = grep { objects($_) && room_of($_) && m{^(?:$in_room)} && !m{^pmu/events/} }

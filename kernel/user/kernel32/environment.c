@@ -4,15 +4,15 @@
 
 #define ROOM 4096 /* characters, with the NUL after the last string */
 
-static WCHAR block[ROOM];
+static WCHAR variables[ROOM];
 
 static void copy_environment(void)
 {
     const WCHAR *from = *(WCHAR **)((uint8_t *)parameters() + 0x80);
-    if (block[0] || !from)
+    if (variables[0] || !from)
         return;
     for (unsigned i = 0; i < ROOM - 2 && (from[i] || from[i + 1]); i++)
-        block[i] = from[i];
+        variables[i] = from[i];
 }
 
 static WCHAR upper_case(WCHAR c) { return c >= 'a' && c <= 'z' ? (WCHAR)(c + 'A' - 'a') : c; }
@@ -20,7 +20,7 @@ static WCHAR upper_case(WCHAR c) { return c >= 'a' && c <= 'z' ? (WCHAR)(c + 'A'
 /* The string of a name, or the end of the block. */
 static WCHAR *find_variable(const WCHAR *name)
 {
-    WCHAR *at = block;
+    WCHAR *at = variables;
     copy_environment();
     for (; *at; at += lstrlenW(at) + 1) {
         unsigned i = 0;
@@ -35,7 +35,7 @@ static WCHAR *find_variable(const WCHAR *name)
 LPWCH WINAPI GetEnvironmentStringsW(void)
 {
     copy_environment();
-    return block;
+    return variables;
 }
 
 BOOL WINAPI FreeEnvironmentStringsW(LPWCH penv) { return TRUE; }
@@ -46,10 +46,10 @@ LPCH WINAPI GetEnvironmentStrings(void)
     const WCHAR *end = GetEnvironmentStringsW();
     while (*end)
         end += lstrlenW(end) + 1;
-    int length = (int)(end - block) + 1, room = 3 * length;
+    int length = (int)(end - variables) + 1, room = 3 * length;
     LPCH copy = LocalAlloc(0, (SIZE_T)room);
     if (copy)
-        WideCharToMultiByte(CP_UTF8, 0, block, length, copy, room, NULL, NULL);
+        WideCharToMultiByte(CP_UTF8, 0, variables, length, copy, room, NULL, NULL);
     return copy;
 }
 
@@ -96,11 +96,11 @@ BOOL WINAPI SetEnvironmentVariableW(LPCWSTR lpName, LPCWSTR lpValue)
             *end++ = *rest++;
         *end = 0;
     }
-    for (end = block; *end; end += lstrlenW(end) + 1)
+    for (end = variables; *end; end += lstrlenW(end) + 1)
         ;
     if (!lpValue)
         return TRUE;
-    if (end - block + name + value + 3 > ROOM)
+    if (end - variables + name + value + 3 > ROOM)
         return fail(ERROR_NOT_ENOUGH_MEMORY);
     for (int i = 0; i < name; i++)
         *end++ = lpName[i];

@@ -6,7 +6,7 @@
 
 #define FREE -1
 #define TAKEN 0
-#define WAITED 1 /* taken, and somebody may wait */
+#define CONTENDED 1 /* taken, and somebody may wait */
 
 static HANDLE me(void) { return (HANDLE)teb()->thread_id; }
 
@@ -81,10 +81,10 @@ static bool spin_for_section(PRTL_CRITICAL_SECTION section)
 
 NTSTATUS NTAPI RtlEnterCriticalSection(PRTL_CRITICAL_SECTION CriticalSection)
 {
-    LONG waited = WAITED;
+    LONG waited = CONTENDED;
     if (RtlTryEnterCriticalSection(CriticalSection) || spin_for_section(CriticalSection))
         return STATUS_SUCCESS;
-    while (InterlockedExchange(&CriticalSection->LockCount, WAITED) != FREE && !shutting_down)
+    while (InterlockedExchange(&CriticalSection->LockCount, CONTENDED) != FREE && !shutting_down)
         RtlWaitOnAddress(&CriticalSection->LockCount, &waited, sizeof waited, NULL);
     own_section(CriticalSection);
     return STATUS_SUCCESS;
@@ -95,7 +95,7 @@ NTSTATUS NTAPI RtlLeaveCriticalSection(PRTL_CRITICAL_SECTION CriticalSection)
     if (--CriticalSection->RecursionCount)
         return STATUS_SUCCESS;
     CriticalSection->OwningThread = NULL;
-    if (InterlockedExchange(&CriticalSection->LockCount, FREE) == WAITED)
+    if (InterlockedExchange(&CriticalSection->LockCount, FREE) == CONTENDED)
         RtlWakeAddressSingle(&CriticalSection->LockCount);
     return STATUS_SUCCESS;
 }

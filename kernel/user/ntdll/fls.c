@@ -7,13 +7,13 @@
 #define SLOTS 128u
 
 /* A thread's slots, at teb->fls_slots. All blocks are in a list. */
-struct block {
-    struct block *next;
+struct fls_values {
+    struct fls_values *next;
     PVOID values[SLOTS];
 };
 
 static RTL_SRWLOCK slots_lock;
-static struct block *blocks;
+static struct fls_values *blocks;
 static struct {
     bool taken;
     PFLS_CALLBACK_FUNCTION callback;
@@ -22,10 +22,10 @@ static struct {
 VOID NTAPI RtlAcquireSRWLockExclusive(PRTL_SRWLOCK SRWLock);
 VOID NTAPI RtlReleaseSRWLockExclusive(PRTL_SRWLOCK SRWLock);
 
-static struct block *own_block(bool make)
+static struct fls_values *own_block(bool make)
 {
     struct teb *me = teb();
-    struct block *block = (struct block *)me->fls_slots;
+    struct fls_values *block = (struct fls_values *)me->fls_slots;
     if (block || !make)
         return block;
     block = RtlAllocateHeap(NULL, HEAP_ZERO_MEMORY, sizeof *block);
@@ -39,7 +39,7 @@ static struct block *own_block(bool make)
     return block;
 }
 
-static void end_value(struct block *block, ULONG i)
+static void end_value(struct fls_values *block, ULONG i)
 {
     PVOID value = block->values[i];
     block->values[i] = NULL;
@@ -71,7 +71,7 @@ NTSTATUS NTAPI RtlFlsFree(ULONG Index)
     if (Index >= SLOTS || !slots[Index].taken)
         return STATUS_INVALID_PARAMETER;
     RtlAcquireSRWLockExclusive(&slots_lock);
-    struct block *block = blocks;
+    struct fls_values *block = blocks;
     RtlReleaseSRWLockExclusive(&slots_lock);
     for (; block; block = block->next)
         end_value(block, Index);
@@ -85,7 +85,7 @@ NTSTATUS NTAPI RtlFlsSetValue(ULONG Index, PVOID Value)
 {
     if (Index >= SLOTS || !slots[Index].taken)
         return STATUS_INVALID_PARAMETER;
-    struct block *block = own_block(true);
+    struct fls_values *block = own_block(true);
     if (!block)
         return STATUS_NO_MEMORY;
     block->values[Index] = Value;
@@ -94,7 +94,7 @@ NTSTATUS NTAPI RtlFlsSetValue(ULONG Index, PVOID Value)
 
 NTSTATUS NTAPI RtlFlsGetValue(ULONG Index, PVOID *Value)
 {
-    struct block *block = own_block(false);
+    struct fls_values *block = own_block(false);
     if (Index >= SLOTS || !slots[Index].taken)
         return STATUS_INVALID_PARAMETER;
     *Value = block ? block->values[Index] : NULL;
@@ -103,13 +103,13 @@ NTSTATUS NTAPI RtlFlsGetValue(ULONG Index, PVOID *Value)
 
 void fls_end_thread(void)
 {
-    struct block *block = own_block(false);
+    struct fls_values *block = own_block(false);
     if (!block)
         return;
     for (ULONG i = 0; i < SLOTS; i++)
         end_value(block, i);
     RtlAcquireSRWLockExclusive(&slots_lock);
-    struct block **at = &blocks;
+    struct fls_values **at = &blocks;
     while (*at != block)
         at = &(*at)->next;
     *at = block->next;

@@ -3,7 +3,7 @@
 #include "ntdll.h"
 
 bool shutting_down;
-static LONG threads;
+static LONG running;
 
 static const struct start_information *information(void)
 {
@@ -63,7 +63,7 @@ VOID NTAPI RtlExitUserProcess(NTSTATUS ExitStatus)
 
 VOID NTAPI RtlExitUserThread(NTSTATUS ExitStatus)
 {
-    if (InterlockedDecrement(&threads) == 0)
+    if (InterlockedDecrement(&running) == 0)
         RtlExitUserProcess(ExitStatus);
     fls_end_thread();
     RtlEnterCriticalSection(&loader_lock);
@@ -80,7 +80,7 @@ VOID NTAPI RtlExitUserThread(NTSTATUS ExitStatus)
 VOID NTAPI LdrInitializeThunk(PTHREAD_START_ROUTINE start, PVOID argument);
 VOID NTAPI LdrInitializeThunk(PTHREAD_START_ROUTINE start, PVOID argument)
 {
-    bool first = InterlockedIncrement(&threads) == 1;
+    bool first = InterlockedIncrement(&running) == 1;
     while (!first && !*(void *volatile *)&teb()->peb->ldr)
         NtYieldExecution();
     NTSTATUS status = first ? begin_process() : begin_thread();
