@@ -60,6 +60,36 @@ static void console(void)
                        L"two parts\n");
 }
 
+/* As IsWindowsVersionOrGreater asks; 10.0.19045 is what runs here. */
+static BOOL is_version(DWORD major, DWORD minor, DWORD build, BYTE condition)
+{
+    OSVERSIONINFOEXW info = { .dwMajorVersion = major,
+                              .dwMinorVersion = minor,
+                              .dwBuildNumber = build };
+    DWORD fields = VER_MAJORVERSION | VER_MINORVERSION | (build ? VER_BUILDNUMBER : 0);
+    ULONGLONG conditions = VerSetConditionMask(0, VER_MAJORVERSION, condition);
+    conditions = VerSetConditionMask(conditions, VER_MINORVERSION, condition);
+    return VerifyVersionInfoW(&info, fields,
+                              VerSetConditionMask(conditions, VER_BUILDNUMBER, condition));
+}
+
+static void versions(void)
+{
+    OSVERSIONINFOEXW info = { .wProductType = VER_NT_SERVER };
+    char name[MAX_COMPUTERNAME_LENGTH + 1];
+    DWORD room = sizeof name, small = 1;
+    IS(is_version(6, 3, 0, VER_GREATER_EQUAL) && is_version(10, 0, 0, VER_GREATER_EQUAL), 1);
+    FAILS(is_version(10, 1, 0, VER_GREATER_EQUAL), 0, ERROR_OLD_WIN_VERSION);
+    FAILS(is_version(10, 0, 19046, VER_GREATER_EQUAL), 0, ERROR_OLD_WIN_VERSION);
+    FAILS(is_version(6, 3, 0, VER_LESS), 0, ERROR_OLD_WIN_VERSION);
+    IS(is_version(11, 0, 0, VER_LESS) && is_version(10, 0, 19045, VER_EQUAL), 1);
+    FAILS(VerifyVersionInfoW(&info, VER_PRODUCT_TYPE, 1), 0, ERROR_BAD_ARGUMENTS);
+    FAILS(VerifyVersionInfoW(&info, 0, 1), 0, ERROR_BAD_ARGUMENTS);
+    IS(GetComputerNameA(name, &room) && room == 5 && !strcmp(name, "NTPMU"), 1);
+    FAILS(GetComputerNameA(name, &small), 0, ERROR_BUFFER_OVERFLOW);
+    IS(small, 6);
+}
+
 static void system_facts(void)
 {
     OSVERSIONINFOEXW wide = { .dwOSVersionInfoSize = sizeof(OSVERSIONINFOW), .wProductType = 7 };
@@ -347,6 +377,7 @@ int main(int argc, char **argv)
     objects();
     console();
     system_facts();
+    versions();
     memory();
     modules();
     files();

@@ -104,6 +104,68 @@ WINBOOL WINAPI GetVersionExA(LPOSVERSIONINFOA lpVersionInformation)
                    sizeof(OSVERSIONINFOEXA));
 }
 
+/* --- Conditions on the version, as ntdll's VerSetConditionMask joins them. --- */
+
+enum { CONDITION_BITS = 3 };
+
+/* Major and minor version and those of the service pack are one number: the first that differs
+ * decides, by the condition of the most significant that is asked. */
+static int compare_versions(const OSVERSIONINFOEXW *info, DWORD mask, unsigned *asked)
+{
+    const struct peb *peb = teb()->peb;
+    static const uint8_t order[] = { 1, 0, 5, 4 }; /* VER_MAJORVERSION is bit 1, ... */
+    DWORD wanted[] = { info->dwMajorVersion, info->dwMinorVersion, info->wServicePackMajor,
+                       info->wServicePackMinor };
+    DWORD is[] = { peb->major, peb->minor, 0, 0 };
+    int differs = 0;
+    for (unsigned i = ARRAYSIZE(order); i-- > 0;)
+        if (mask >> order[i] & 1) {
+            *asked = order[i];
+            differs = is[i] != wanted[i] ? (is[i] > wanted[i] ? 1 : -1) : differs;
+        }
+    return differs;
+}
+
+static bool holds(ULONGLONG conditions, unsigned field, int differs)
+{
+    unsigned condition = conditions >> field * CONDITION_BITS & 7;
+    return (differs > 0 && (condition == VER_GREATER || condition == VER_GREATER_EQUAL)) ||
+           (differs < 0 && (condition == VER_LESS || condition == VER_LESS_EQUAL)) ||
+           (!differs && (condition == VER_EQUAL || condition == VER_GREATER_EQUAL ||
+                         condition == VER_LESS_EQUAL));
+}
+
+/* NT: suites and product types are not known. */
+WINBOOL WINAPI VerifyVersionInfoW(LPOSVERSIONINFOEXW lpVersionInformation, DWORD dwTypeMask,
+                                  DWORDLONG dwlConditionMask)
+{
+    const struct peb *peb = teb()->peb;
+    const OSVERSIONINFOEXW *info = lpVersionInformation;
+    const DWORD versions =
+        VER_MAJORVERSION | VER_MINORVERSION | VER_SERVICEPACKMAJOR | VER_SERVICEPACKMINOR;
+    unsigned asked = 0;
+    if (!dwTypeMask || !dwlConditionMask || (dwTypeMask & (VER_SUITENAME | VER_PRODUCT_TYPE)))
+        return fail(ERROR_BAD_ARGUMENTS);
+    int differs = compare_versions(info, dwTypeMask, &asked);
+    bool right = !(dwTypeMask & versions) || holds(dwlConditionMask, asked, differs);
+    differs = (peb->build > info->dwBuildNumber) - (peb->build < info->dwBuildNumber);
+    right = right && (!(dwTypeMask & VER_BUILDNUMBER) || holds(dwlConditionMask, 2, differs));
+    differs = (peb->platform > info->dwPlatformId) - (peb->platform < info->dwPlatformId);
+    right = right && (!(dwTypeMask & VER_PLATFORMID) || holds(dwlConditionMask, 3, differs));
+    return right || fail(ERROR_OLD_WIN_VERSION);
+}
+
+WINBOOL WINAPI GetComputerNameA(LPSTR lpBuffer, LPDWORD nSize)
+{
+    static const char name[] = "NTPMU";
+    DWORD room = *nSize;
+    *nSize = room < sizeof name ? sizeof name : sizeof name - 1;
+    if (room < sizeof name)
+        return fail(ERROR_BUFFER_OVERFLOW);
+    memcpy(lpBuffer, name, sizeof name);
+    return TRUE;
+}
+
 /* NT: a process may run on all processors, of all groups; only threads have affinities. */
 WINBOOL WINAPI SetProcessAffinityMask(HANDLE hProcess, DWORD_PTR dwProcessAffinityMask)
 {

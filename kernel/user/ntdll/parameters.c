@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parameters of a process: its command line, its name, an environment. */
+/* The parameters of a process: its command line, its name, an environment. And its conditions on
+ * the version of Windows. */
 #include "ntdll.h"
 
 /* RTL_USER_PROCESS_PARAMETERS; only these fields are used here. */
@@ -43,4 +44,13 @@ NTSTATUS parameters_begin(const char *name, const char *line)
     parameters.error = (HANDLE)11;
     teb()->peb->parameters = &parameters;
     return parameters.image.Buffer && parameters.line.Buffer ? STATUS_SUCCESS : STATUS_NO_MEMORY;
+}
+
+/* Three bits for each field; of several fields the highest bit's. */
+ULONGLONG NTAPI VerSetConditionMask(ULONGLONG ConditionMask, DWORD TypeMask, BYTE Condition)
+{
+    for (unsigned field = 8; field-- > 0;)
+        if (TypeMask >> field & 1)
+            return ConditionMask | (ULONGLONG)(Condition & 7) << 3 * field;
+    return ConditionMask;
 }
