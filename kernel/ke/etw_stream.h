@@ -66,8 +66,8 @@ struct etw_stream {
 
 struct etw_logger {
     struct object object; /* of the consumer's handle */
-    bool connected; /* L: guard */
-    bool stopped;   /* L: guard; only the consumer still has a reference */
+    bool connected;       /* L: guard */
+    bool stopped;         /* L: guard; only the consumer still has a reference */
     unsigned slot;
     USHORT id; /* KERNEL_LOGGER_ID, or the slot */
     char name[ETW_NAME_MAX];
