@@ -118,18 +118,17 @@ static struct cpuid leaf_of(uint32_t leaf)
 static void print_mhz(uint64_t hz) { print("%lu.%03lu MHz", hz / MHZ, hz % MHZ / 1000); }
 
 /* Appends the names of the readings in `which` and their rates, each after `before`. */
-static void print_names(const struct clock_reading *r, unsigned count, uint64_t which,
-                        const char *before, bool rates)
+static void print_names(const struct clock_reading *r, uint64_t which, const char *before,
+                        bool rates)
 {
-    for (unsigned i = 0; i < count; i++)
-        if (which >> i & 1) {
-            print("%s%s", before, r[i].source);
-            before = ", ";
-            if (rates) {
-                print(" ");
-                print_mhz(r[i].hz);
-            }
+    for_each_bit(i, which) {
+        print("%s%s", before, r[i].source);
+        before = ", ";
+        if (rates) {
+            print(" ");
+            print_mhz(r[i].hz);
         }
+    }
 }
 
 static void print_choice(const char *what, const struct clock_reading *r, unsigned count,
@@ -143,9 +142,9 @@ static void print_choice(const char *what, const struct clock_reading *r, unsign
     print("%s ", what);
     print_mhz(choice->taken->hz);
     print(" by %s", choice->taken->source);
-    print_names(r, count, choice->agree & ~taken, ", as by ", false);
-    print_names(r, count, disagree, "; not as by ", true);
-    print_names(r, count, silent, "; no answer: ", false);
+    print_names(r, choice->agree & ~taken, ", as by ", false);
+    print_names(r, disagree, "; not as by ", true);
+    print_names(r, silent, "; no answer: ", false);
 }
 
 /* --- Finding the rates. --- */

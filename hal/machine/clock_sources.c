@@ -6,6 +6,7 @@
  * "Power Management Timer"; 8254 data sheet; CPUID: Intel SDM vol. 2. */
 #include "hal/machine/apic.h"
 #include "hal/machine/clock.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
 
@@ -150,15 +151,15 @@ struct window {
 /* The smallest rate of the windows whose ends were read in at most twice the time of the fastest. A
  * delay between the counter and the TSC lengthens the read. A delay so long that the counter
  * wrapped makes the rate larger. */
-static uint64_t least_disturbed(const struct window windows[WINDOWS])
+static uint64_t least_disturbed(const struct window (*windows)[WINDOWS])
 {
     uint64_t fastest = ~0ul, smallest = ~0ul;
-    for (unsigned i = 0; i < WINDOWS; i++)
-        if (windows[i].hz && windows[i].took < fastest)
-            fastest = windows[i].took;
-    for (unsigned i = 0; i < WINDOWS; i++)
-        if (windows[i].hz && windows[i].took / 2 <= fastest && windows[i].hz < smallest)
-            smallest = windows[i].hz;
+    for_each_in(w, *windows)
+        if (w->hz && w->took < fastest)
+            fastest = w->took;
+    for_each_in(w, *windows)
+        if (w->hz && w->took / 2 <= fastest && w->hz < smallest)
+            smallest = w->hz;
     return smallest == ~0ul ? 0 : smallest;
 }
 
@@ -176,7 +177,7 @@ uint64_t clock_measure_tsc(const struct clock_counter *c)
         windows[i] =
             (struct window){ rate(to.tsc - from.tsc, c->hz, advanced), from.took + to.took };
     }
-    return least_disturbed(windows);
+    return least_disturbed(&windows);
 }
 
 uint64_t clock_measure_timer(uint64_t tsc_hz)
@@ -191,7 +192,7 @@ uint64_t clock_measure_timer(uint64_t tsc_hz)
         windows[i] = (struct window){ rate(to.value - from.value, tsc_hz, to.tsc - from.tsc),
                                       from.took + to.took };
     }
-    return least_disturbed(windows);
+    return least_disturbed(&windows);
 }
 
 /* --- The clock on the wall. --- */

@@ -46,7 +46,7 @@ ABI_FIELD(ETW_PMC_SUPPORT_1809, CountersCount, 0x2C);
 
 /* Counters that a record can have on this machine, 0 without a PMU. */
 ULONG etw_pmc_max(void);
-/* The two lists, each once a session (L: guard): STATUS_INVALID_PARAMETER: none, too many
+/* L: guard, these. The two lists, each once a session. STATUS_INVALID_PARAMETER: none, too many
  * (counters: more than etw_pmc_max), paged memory; STATUS_NO_MEMORY; STATUS_WMI_ALREADY_ENABLED;
  * what the HAL refuses a source with: STATUS_NOT_SUPPORTED, STATUS_DEVICE_BUSY: the counters that
  * are free cannot count them all, on some processor. */

@@ -6,7 +6,7 @@
 /* The guard: held at PASSIVE_LEVEL and across IPIs; waiters yield. */
 void etw_enter(void);
 void etw_leave(void);
-/* L: guard, here and below. NULL: no such session runs. Only the low 16 bits of the handle are
+/* L: guard, all of these. NULL: no such session runs. Only the low 16 bits of the handle are
  * used. */
 struct etw_logger *etw_find(TRACEHANDLE handle);
 struct etw_logger *etw_find_name(const char *name);
@@ -21,6 +21,7 @@ NTSTATUS etw_set_masks(struct etw_logger *logger, const PERFINFO_GROUPMASK *mask
 PERFINFO_GROUPMASK etw_masks_of_flags(ULONG flags);
 /* Statuses and buffers as of EtwRealtimeReadCode. */
 NTSTATUS etw_read(struct etw_logger *logger, uint8_t *out, ULONG length, ULONG *returned);
-uint64_t etw_lost(const struct etw_logger *logger);
-/* Frees a session that has stopped and has no consumer. */
+
+/* For one that has stopped, without the guard too. It is freed when it has no consumer. */
 void etw_free(struct etw_logger *logger);
+uint64_t etw_lost(const struct etw_logger *logger);

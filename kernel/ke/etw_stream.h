@@ -65,9 +65,9 @@ struct etw_stream {
 };
 
 struct etw_logger {
-    struct object object; /* of the consumer's handle; L: guard */
-    bool connected;
-    bool stopped; /* only the consumer still has a reference */
+    struct object object; /* of the consumer's handle */
+    bool connected;       /* L: guard */
+    bool stopped;         /* L: guard; only the consumer still has a reference */
     unsigned slot;
     USHORT id; /* KERNEL_LOGGER_ID, or the slot */
     char name[ETW_NAME_MAX];

@@ -170,7 +170,7 @@ bad('refuse', 1, qr/^# FAIL refuse\.sys: DriverEntry returned STATUS_DEVICE_BUSY
     )the last call that failed: IoCreateDevice, STATUS_OBJECT_PATH_SYNTAX_BAD 0xc000003b, (?x:
     )in refuse\.sys\+0x\w+$/m);
 bad('leave', 1, qr/^thread (\d+)$(?s:.*)^# leave\.sys left thread \1, which still runs$/m,
-    map { qr/^# leave\.sys left $_/m } qr/1 timer/, qr/1 NMI callback/,
+    map { qr/^# leave\.sys left $_/m } qr/1 timer set/, qr/1 NMI callback/,
     qr/a thread notify routine, leave\.sys\+0x/, 'hardware counters',
     q{its handler of the counters' interrupt$}, 'device \\\\Device\\\\Left',
     'symbolic link \\\\\?\?\\\\Left', "pool 'Left', 5000 bytes");

@@ -63,9 +63,22 @@ TEST(etw_control, start_refusals, "each reason for which a start is refused leav
     session_describe(&d, SESSION_NAME);
     d.name[3] = 0x20ac;
     CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_INVALID_PARAMETER);
-    session_describe(&d, SESSION_NAME);
-    d.info.LogFileName = d.info.LoggerName;
-    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_NOT_SUPPORTED);
+    static const struct {
+        ULONG mode;
+        NTSTATUS status;
+    } of_files[] = { /* a circular one needs a size */
+                     { SESSION_MODE, STATUS_NOT_SUPPORTED },
+                     { EVENT_TRACE_FILE_MODE_SEQUENTIAL, STATUS_NOT_SUPPORTED },
+                     { EVENT_TRACE_FILE_MODE_CIRCULAR, STATUS_INVALID_PARAMETER },
+                     { EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_FILE_MODE_SEQUENTIAL,
+                       STATUS_INVALID_PARAMETER }
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(of_files); i++) {
+        session_describe(&d, SESSION_NAME);
+        d.info.LogFileName = d.info.LoggerName;
+        d.info.LogFileMode = of_files[i].mode;
+        CHECK_STATUS(session_control(EtwStartLoggerCode, &d), of_files[i].status);
+    }
     session_describe(&d, SESSION_NAME);
     d.info.LogFileMode = EVENT_TRACE_REAL_TIME_MODE; /* of system loggers alone */
     d.info.EnableFlags = SWAP;

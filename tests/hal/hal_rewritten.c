@@ -109,3 +109,24 @@ TEST(hal_rewritten, printed,
         free_and_read(&v, PMU_BIT(last));
     }
 }
+
+TEST(hal_rewritten, stopped, "so does the end of sampling by such a counter [ET-58]")
+{
+    SKIP_WITHOUT_SOURCE();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        char line[100];
+        unsigned ctr = 0;
+        REQUIRE_STATUS(hal_profile_reserve(SOURCE, cpu_set_one(cpu)), STATUS_SUCCESS);
+        hal_profile_start(SOURCE, cpu_set_one(cpu));
+        while (ctr < 64 && hal_counter_source(ctr, cpu) != SOURCE)
+            ctr++;
+        struct flip flip = { pmu_select_msr(pmu_of(cpu), ctr),
+                             UINT64_C(2) << (lab_is_fixed(ctr) ? 4 * (ctr - PMU_FIXED) : 16) };
+        smp_call(cpu_set_one(cpu), flip_here, &flip);
+        print_to(line, sizeof line,
+                 "# counters: profile: somebody else has changed its counters %lx\n", PMU_BIT(ctr));
+        struct printed before = printed_now();
+        hal_profile_stop(SOURCE, cpu_set_one(cpu));
+        check_printed(before, line);
+    }
+}

@@ -404,4 +404,6 @@ TEST(driver_refused, routines,
      "keep nothing")
 {
     refuse_each(routines, ARRAY_SIZE(routines));
+    /* An address of a process, which this thread does not have. */
+    CHECK_STATUS(map_as(NULL, 0x10000, PAGE_SIZE), STATUS_INVALID_PARAMETER_4);
 }

@@ -7,6 +7,7 @@
 
 struct called {
     struct cpu_set cpus; /* atomic */
+    unsigned waiting;    /* atomic: CPUs that say that they are in smp_call */
     bool wrong_level;
 };
 
@@ -17,6 +18,7 @@ static void note_call(void *argument)
     for (unsigned i = 0; i < 4; i++)
         pause(); /* the caller runs, and must wait */
     __atomic_fetch_or(&called->cpus.bits[cpu / 64], 1ul << cpu % 64, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&called->waiting, smp_waits(), __ATOMIC_RELAXED);
     if (irql_current() != IPI_LEVEL)
         called->wrong_level = true;
 }
@@ -26,6 +28,7 @@ static void call_all_cpus(void)
     struct called called = { .wrong_level = false };
     smp_call(SMP_ALL, note_call, &called);
     CHECK(cpu_set_equal(called.cpus, cpu_all()));
+    CHECK_EQ(called.waiting, 1);
     CHECK(!called.wrong_level);
 }
 

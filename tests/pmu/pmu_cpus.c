@@ -60,7 +60,7 @@ static bool claim_counter(unsigned ctr, HANDLE *handle)
     unsigned first = cpu_set_next(&members, 0);
     if (cpu_set_next(&members, first + 1) >= MAX_CPUS) {
         test_skip(!cpu_set_empty(members)
-                      ? "needs 2 CPUs"
+                      ? "needs 2 CPUs with this counter"
                       : "no such counter, or does not count instructions on it");
         return false;
     }

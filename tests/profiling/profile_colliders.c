@@ -66,6 +66,45 @@ static const struct collision of_profiles[] = {
     COLLISION(NtClose, begin_started, close_it, sample_it, end_profile, BOTH_WIN),
 };
 
+/* --- An object that a counter samples. --- */
+
+static bool counted;
+
+static bool begin_counted(void)
+{
+    counted = false;
+    bucket = 0;
+    handle = profile_made(BASE, 4, 2, &bucket, sizeof bucket, SOURCE, 1);
+    return handle != NULL;
+}
+
+/* As its counter would, were it at its end. */
+static NTSTATUS sample_counted(void)
+{
+    for (unsigned ctr = 0; ctr < 64 && !counted; ctr++)
+        counted = hal_counter_source(ctr, cpu_number()) == SOURCE;
+    sample_at(BASE, SOURCE);
+    return STATUS_SUCCESS;
+}
+
+static void end_counted(void)
+{
+    CHECK_OK(NtStopProfile(handle));
+    CHECK_OK(NtClose(handle));
+    CHECK(bucket >= counted);
+}
+
+static const struct collision of_counters[] = {
+    COLLISION(hal_profile_start, begin_counted, start_it, sample_counted, end_counted, BOTH_WIN),
+};
+
+TEST(profile_colliders, counted, "what a counter samples from its first instruction on is counted")
+{
+    SKIP_WITHOUT_SOURCE();
+    test_run_on(0);
+    STEP_COLLIDE(of_counters);
+}
+
 TEST(profile_colliders, objects,
      "a profile object that is started, stopped, closed and sampled at once is started or stopped "
      "once, and no sample goes where its buffer is not [slow]")

@@ -258,6 +258,7 @@ TEST(tp_config, sampled,
     PMC_HANDLE set = NULL;
     const unsigned cpu = cpu_count - 1;
     const uint64_t available = hal_counters_available(cpu_all());
+    test_run_on(0); /* on another, if there is one */
     REQUIRE_STATUS(hal_profile_reserve(source, cpu_set_one(cpu)), STATUS_SUCCESS);
     hal_profile_start(source, cpu_set_one(cpu));
     refused_owned(available);

@@ -85,7 +85,12 @@ void user_trace_denied(uint64_t trace)
 void user_trace_left(uint64_t trace)
 {
     struct session s = { trace, NULL, 0 };
-    if (trace) {
+    static const TRACE_CONSUMER unwritable = { NULL, 1 };
+    ULONG n;
+    if (trace) { /* whom the handle does not reach is not connected */
+        CHECK_STATUS(ZwTraceControl(EtwRealtimeConnectCode, &trace, sizeof trace,
+                                    (PVOID)(uint64_t)&unwritable, sizeof unwritable, &n),
+                     STATUS_ACCESS_VIOLATION);
         CHECK(session_connect(&s));
         return;
     }

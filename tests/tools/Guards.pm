@@ -48,13 +48,13 @@ sub needed
 {
     my %needs;
     for (@_) {
-        while (m{^ +(?!\*)([^()\n]*);\s*/\*[^*]*?\bL: (\w+_(?:lock|mutex))\b}mg) {
+        while (m{^ +(?!\*)([^()\n]*);\s*/\*[^*]*?\bL: (\w+_(?:lock|mutex)|guard)\b}mg) {
             my ($declared, $lock) = ($1, $2);
             $needs{"->$_"} = $lock for $declared =~ /(\w+)(?:\[[^\]]*\])*(?=,|$)/g;
         }
     }
     for (map { split /\n\n/ } @_) {
-        my ($lock, $all, $these) = m{^(?:/\*|\ \*)[^\n]*\ L:\ (dispatcher|memory\.mutex)
+        my ($lock, $all, $these) = m{^(?:/\*|\ \*)[^\n]*\ L:\ (dispatcher|memory\.mutex|guard)
             (?:\ lock)?+(?!\ to|,\ or)([^.;]*?\ these)?\b.*?\*/(.*)}xms or next;
         my @names = $these =~ /^\w[^;={}\n]*?\b(\w+)\(/mg;
         $needs{$_} = $lock for $all ? @names : $names[0] // ();

@@ -383,6 +383,7 @@ refused_trace(@$_) for
      'a processor has no list of last branches'],
     ['PMU=amd-v2 EVENTS=cswitch COUNTERS= BRANCHES=cswitch,calls', 'leaves nothing out like that'],
     ['PMU=none EVENTS=cswitch,nonsense COUNTERS=', 'no event is called nonsense'],
+    ["PMU=none EVENTS=${\('x' x 99)} COUNTERS=", 'no event is called x{63}: thread'],
     ['PMU=none EVENTS=pmc COUNTERS=', 'pmc samples by the counters'],
     ['PMU=intel-v2 EVENTS=cswitch COUNTERS=nonsense', 'no counter called nonsense'],
     ['PMU=intel-v2 EVENTS=cswitch COUNTERS=instructions,Instructions', 'asked for twice'],
