@@ -32,9 +32,7 @@ NTSTATUS NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
                        POBJECT_ATTRIBUTES ObjectAttributes, EVENT_TYPE EventType,
                        BOOLEAN InitialState)
 {
-    struct object_name name;
-    ULONG flags;
-    NTSTATUS status = waitable_arguments(EventHandle, ObjectAttributes, &name, &flags);
+    NTSTATUS status = waitable_arguments(EventHandle, ObjectAttributes);
     if (!NT_SUCCESS(status))
         return status;
     if (EventType != NotificationEvent && EventType != SynchronizationEvent)
@@ -43,16 +41,14 @@ NTSTATUS NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
     if (!object)
         return STATUS_INSUFFICIENT_RESOURCES;
     KeInitializeEvent(event_of(object), EventType, InitialState);
-    return waitable_publish(object, &name, flags, DesiredAccess, EventHandle);
+    return waitable_publish(object, DesiredAccess, EventHandle);
 }
 
 NTSTATUS NtCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
                            POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount,
                            LONG MaximumCount)
 {
-    struct object_name name;
-    ULONG flags;
-    NTSTATUS status = waitable_arguments(SemaphoreHandle, ObjectAttributes, &name, &flags);
+    NTSTATUS status = waitable_arguments(SemaphoreHandle, ObjectAttributes);
     if (!NT_SUCCESS(status))
         return status;
     if (MaximumCount < 1 || InitialCount < 0 || InitialCount > MaximumCount)
@@ -61,23 +57,21 @@ NTSTATUS NtCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
     if (!object)
         return STATUS_INSUFFICIENT_RESOURCES;
     KeInitializeSemaphore(semaphore_of(object), InitialCount, MaximumCount);
-    return waitable_publish(object, &name, flags, DesiredAccess, SemaphoreHandle);
+    return waitable_publish(object, DesiredAccess, SemaphoreHandle);
 }
 
 NTSTATUS NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
                         POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner)
 {
-    struct object_name name;
-    ULONG flags;
-    NTSTATUS status = waitable_arguments(MutantHandle, ObjectAttributes, &name, &flags);
+    NTSTATUS status = waitable_arguments(MutantHandle, ObjectAttributes);
     struct object *object = NT_SUCCESS(status) ? waitable_make(&mutant_type) : NULL;
     if (!object)
         return NT_SUCCESS(status) ? STATUS_INSUFFICIENT_RESOURCES : status;
     KeInitializeMutant(mutant_of(object), InitialOwner);
-    return waitable_publish(object, &name, flags, DesiredAccess, MutantHandle);
+    return waitable_publish(object, DesiredAccess, MutantHandle);
 }
 
-/* --- Changing and asking. --- */
+/* --- Changing. --- */
 
 static NTSTATUS change_event(HANDLE handle, PLONG previous, LONG (*change)(KEVENT *))
 {
@@ -100,7 +94,6 @@ NTSTATUS NtResetEvent(HANDLE EventHandle, PLONG PreviousState)
 {
     return change_event(EventHandle, PreviousState, KeResetEvent);
 }
-NTSTATUS NtClearEvent(HANDLE EventHandle) { return change_event(EventHandle, NULL, KeResetEvent); }
 
 NTSTATUS NtReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG PreviousCount)
 {
@@ -127,77 +120,4 @@ NTSTATUS NtReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount)
     status = mutant_release(mutant_of(object), &before);
     object_release(object);
     return NT_SUCCESS(status) ? caller_put_optional(PreviousCount, &before, sizeof before) : status;
-}
-
-static void query_event(const struct object *object, void *info)
-{
-    EVENT_TYPE type =
-        object->header.Type == EventNotificationObject ? NotificationEvent : SynchronizationEvent;
-    *(EVENT_BASIC_INFORMATION *)info =
-        (EVENT_BASIC_INFORMATION){ type, object->header.SignalState };
-}
-
-static void query_semaphore(const struct object *object, void *info)
-{
-    const KSEMAPHORE *s = (const KSEMAPHORE *)&object->header;
-    *(SEMAPHORE_BASIC_INFORMATION *)info =
-        (SEMAPHORE_BASIC_INFORMATION){ s->Header.SignalState, s->Limit };
-}
-
-static void query_mutant(const struct object *object, void *info)
-{
-    const KMUTANT *m = (const KMUTANT *)&object->header;
-    MUTANT_BASIC_INFORMATION *basic = info;
-    basic->CurrentCount = m->Header.SignalState;
-    basic->OwnedByCaller = m->OwnerThread == thread_current();
-    basic->AbandonedState = m->Abandoned;
-}
-
-static void query_owner(const struct object *object, void *info)
-{
-    const struct thread *owner = ((const KMUTANT *)&object->header)->OwnerThread;
-    *(MUTANT_OWNER_INFORMATION *)info =
-        (MUTANT_OWNER_INFORMATION){ owner ? thread_client_id(owner) : (CLIENT_ID){ NULL, NULL } };
-}
-
-_Static_assert(EVENT_QUERY_STATE == SEMAPHORE_QUERY_STATE &&
-                   EVENT_QUERY_STATE == MUTANT_QUERY_STATE,
-               "one right");
-
-NTSTATUS NtQueryEvent(HANDLE EventHandle, EVENT_INFORMATION_CLASS EventInformationClass,
-                      PVOID EventInformation, ULONG EventInformationLength, PULONG ReturnLength)
-{
-    static const struct waitable_query basic = { &event_type, sizeof(EVENT_BASIC_INFORMATION),
-                                                 query_event };
-    if (EventInformationClass != EventBasicInformation)
-        return STATUS_INVALID_INFO_CLASS;
-    return waitable_answer(&basic, EventHandle, EventInformation, EventInformationLength,
-                           ReturnLength);
-}
-
-NTSTATUS NtQuerySemaphore(HANDLE SemaphoreHandle,
-                          SEMAPHORE_INFORMATION_CLASS SemaphoreInformationClass,
-                          PVOID SemaphoreInformation, ULONG SemaphoreInformationLength,
-                          PULONG ReturnLength)
-{
-    static const struct waitable_query basic = { &semaphore_type,
-                                                 sizeof(SEMAPHORE_BASIC_INFORMATION),
-                                                 query_semaphore };
-    if (SemaphoreInformationClass != SemaphoreBasicInformation)
-        return STATUS_INVALID_INFO_CLASS;
-    return waitable_answer(&basic, SemaphoreHandle, SemaphoreInformation,
-                           SemaphoreInformationLength, ReturnLength);
-}
-
-NTSTATUS NtQueryMutant(HANDLE MutantHandle, MUTANT_INFORMATION_CLASS MutantInformationClass,
-                       PVOID MutantInformation, ULONG MutantInformationLength, PULONG ReturnLength)
-{
-    static const struct waitable_query classes[] = {
-        { &mutant_type, sizeof(MUTANT_BASIC_INFORMATION), query_mutant },
-        { &mutant_type, sizeof(MUTANT_OWNER_INFORMATION), query_owner },
-    };
-    if ((unsigned)MutantInformationClass > MutantOwnerInformation)
-        return STATUS_INVALID_INFO_CLASS;
-    return waitable_answer(&classes[MutantInformationClass], MutantHandle, MutantInformation,
-                           MutantInformationLength, ReturnLength);
 }

@@ -6,14 +6,12 @@
  *
  * All: STATUS_ACCESS_VIOLATION for pointers, then of each handle STATUS_INVALID_HANDLE,
  * STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED. Pointers to a previous state may be NULL.
- * Names: object_name.h. */
+ * NT: names are ignored: one program runs, and nothing opens by name. Nothing asks for a state. */
 #pragma once
 #include "kernel/nt/nt_dispatcher.h"
 
-/* STATUS_ACCESS_VIOLATION (handle, attributes), then those of object_name_get;
- * STATUS_INVALID_PARAMETER: EventType, or the counts below; STATUS_INSUFFICIENT_RESOURCES;
- * STATUS_OBJECT_TYPE_MISMATCH: another kind of object has the name; STATUS_OBJECT_NAME_COLLISION:
- * one of this kind has it; with OBJ_OPENIF that is opened: STATUS_OBJECT_NAME_EXISTS. */
+/* STATUS_ACCESS_VIOLATION (handle, attributes); STATUS_INVALID_PARAMETER: the attributes' Length,
+ * EventType, or the counts below; STATUS_INSUFFICIENT_RESOURCES. */
 NTSTATUS NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
                        POBJECT_ATTRIBUTES ObjectAttributes, EVENT_TYPE EventType,
                        BOOLEAN InitialState);
@@ -27,7 +25,6 @@ NTSTATUS NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
 /* EVENT_MODIFY_STATE. */
 NTSTATUS NtSetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NtResetEvent(HANDLE EventHandle, PLONG PreviousState);
-NTSTATUS NtClearEvent(HANDLE EventHandle);
 /* STATUS_INVALID_PARAMETER: ReleaseCount below 1. SEMAPHORE_MODIFY_STATE.
  * STATUS_SEMAPHORE_LIMIT_EXCEEDED: nothing was added. */
 NTSTATUS NtReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG PreviousCount);
@@ -47,20 +44,6 @@ NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PVOID TimerApcRo
 /* Cancels the timer. *CurrentState: whether it is signaled; that
  * does not change. TIMER_MODIFY_STATE. */
 NTSTATUS NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState);
-
-/* STATUS_INVALID_INFO_CLASS, STATUS_INFO_LENGTH_MISMATCH; the right to query. ReturnLength may be
- * NULL. */
-NTSTATUS NtQueryEvent(HANDLE EventHandle, EVENT_INFORMATION_CLASS EventInformationClass,
-                      PVOID EventInformation, ULONG EventInformationLength, PULONG ReturnLength);
-NTSTATUS NtQuerySemaphore(HANDLE SemaphoreHandle,
-                          SEMAPHORE_INFORMATION_CLASS SemaphoreInformationClass,
-                          PVOID SemaphoreInformation, ULONG SemaphoreInformationLength,
-                          PULONG ReturnLength);
-NTSTATUS NtQueryMutant(HANDLE MutantHandle, MUTANT_INFORMATION_CLASS MutantInformationClass,
-                       PVOID MutantInformation, ULONG MutantInformationLength, PULONG ReturnLength);
-
-NTSTATUS NtQueryTimer(HANDLE TimerHandle, TIMER_INFORMATION_CLASS TimerInformationClass,
-                      PVOID TimerInformation, ULONG TimerInformationLength, PULONG ReturnLength);
 
 /* SYNCHRONIZE for what is waited for. Then the statuses of wait_for (wait.h). Timeout as of
  * KeWaitForSingleObject. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The services for timers. Statuses: synchronization.h. */
-#include "hal/machine/clock.h"
 #include "kernel/base/irql.h"
 #include "kernel/ke/caller.h"
 #include "kernel/ke/dispatcher.h"
@@ -26,9 +25,7 @@ WAITABLE_TYPE(timer_type, "Timer", destroy_timer, TIMER_QUERY_STATE, TIMER_MODIF
 NTSTATUS NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
                        POBJECT_ATTRIBUTES ObjectAttributes, TIMER_TYPE TimerType)
 {
-    struct object_name name;
-    ULONG flags;
-    NTSTATUS status = waitable_arguments(TimerHandle, ObjectAttributes, &name, &flags);
+    NTSTATUS status = waitable_arguments(TimerHandle, ObjectAttributes);
     if (!NT_SUCCESS(status))
         return status;
     if (TimerType != NotificationTimer && TimerType != SynchronizationTimer)
@@ -38,7 +35,7 @@ NTSTATUS NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
         return STATUS_INSUFFICIENT_RESOURCES;
     object->header.Type =
         TimerType == NotificationTimer ? TimerNotificationObject : TimerSynchronizationObject;
-    return waitable_publish(object, &name, flags, DesiredAccess, TimerHandle);
+    return waitable_publish(object, DesiredAccess, TimerHandle);
 }
 
 NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PVOID TimerApcRoutine, PVOID,
@@ -81,24 +78,4 @@ NTSTATUS NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState)
     sched_unlock(irql);
     object_release(object);
     return caller_put_optional(CurrentState, &before, sizeof before);
-}
-
-static void query_timer(const struct object *object, void *info)
-{
-    const uint64_t due = timer_of(object)->DueTime;
-    int64_t left = due > INT64_MAX ? INT64_MAX : (int64_t)(due - clock_ns());
-    TIMER_BASIC_INFORMATION *basic = info;
-    basic->RemainingTime.QuadPart = left / 100;
-    basic->TimerState = object->header.SignalState > 0;
-}
-
-NTSTATUS NtQueryTimer(HANDLE TimerHandle, TIMER_INFORMATION_CLASS TimerInformationClass,
-                      PVOID TimerInformation, ULONG TimerInformationLength, PULONG ReturnLength)
-{
-    static const struct waitable_query basic = { &timer_type, sizeof(TIMER_BASIC_INFORMATION),
-                                                 query_timer };
-    if (TimerInformationClass != TimerBasicInformation)
-        return STATUS_INVALID_INFO_CLASS;
-    return waitable_answer(&basic, TimerHandle, TimerInformation, TimerInformationLength,
-                           ReturnLength);
 }

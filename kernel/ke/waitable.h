@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the services for events, semaphores, mutants and timers have in common: a page for each
- * object, names, handles, questions. PASSIVE_LEVEL. Statuses: synchronization.h. */
+ * object, handles. PASSIVE_LEVEL. Statuses: synchronization.h. */
 #pragma once
-#include "kernel/ke/object_name.h"
+#include "kernel/ke/object.h"
 
 #define WAITABLE_OWN 120
 
@@ -10,7 +10,6 @@
 struct waitable {
     struct object object;
     char own[WAITABLE_OWN];
-    struct object_name name;
 };
 
 #define WAITABLE_TYPE(variable, type_name, function, query, modify)                                \
@@ -26,20 +25,8 @@ struct waitable {
 /* For a type's `destroy`: when the last reference goes. */
 void waitable_destroy(struct object *object);
 /* Looks at what every Create service takes. */
-NTSTATUS waitable_arguments(PHANDLE handle, const OBJECT_ATTRIBUTES *attributes,
-                            struct object_name *name, ULONG *flags);
+NTSTATUS waitable_arguments(PHANDLE handle, const OBJECT_ATTRIBUTES *attributes);
 /* With one reference; the caller initializes it before it publishes it. NULL without memory. */
 struct object *waitable_make(const struct object_type *type);
-/* Gives the caller a handle, in place of the reference, to this object, or, by OBJ_OPENIF, to the
- * one that has the name. */
-NTSTATUS waitable_publish(struct object *object, const struct object_name *name, ULONG flags,
-                          ACCESS_MASK access, PHANDLE handle);
-
-struct waitable_query {
-    const struct object_type *type;
-    ULONG size; /* at most 16 */
-    /* `info` is 0, and stays so between its fields. L: dispatcher lock */
-    void (*fill)(const struct object *object, void *info);
-};
-NTSTATUS waitable_answer(const struct waitable_query *query, HANDLE handle, PVOID to, ULONG length,
-                         PULONG returned);
+/* Gives the caller a handle, in place of the reference. */
+NTSTATUS waitable_publish(struct object *object, ACCESS_MASK access, PHANDLE handle);

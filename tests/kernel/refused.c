@@ -2,72 +2,49 @@
 /* The kernel's services that allocate, and refuse.h's table of them: objects, threads, processes,
  * memory. */
 #include "kernel/ke/memory.h"
-#include "kernel/ke/object_name.h"
 #include "kernel/ke/suspend.h"
 #include "kernel/ke/synchronization.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/refuse.h"
 
 #define SOME_CODE 0x1000 /* a thread that begins there ends by a fault */
-#define NAME(text)                                                                                 \
-    {                                                                                              \
-        sizeof text - sizeof(WCHAR), sizeof text, (WCHAR *)(text)                                  \
-    }
 
 /* --- What threads wait for. --- */
 
-static UNICODE_STRING first_name = NAME(u"refused first"), second_name = NAME(u"refused second");
-static OBJECT_ATTRIBUTES first = { .Length = sizeof first, .ObjectName = &first_name };
-static OBJECT_ATTRIBUTES second = { .Length = sizeof second, .ObjectName = &second_name };
 static HANDLE first_event;
 
 static void make_old_event(void)
 {
-    CHECK_OK(NtCreateEvent(&first_event, EVENT_ALL_ACCESS, &first, NotificationEvent, TRUE));
+    CHECK_OK(NtCreateEvent(&first_event, EVENT_ALL_ACCESS, NULL, NotificationEvent, TRUE));
 }
 
 static void close_old_event(void) { CHECK_OK(NtClose(first_event)); }
 
-/* It has its name, its state and its one handle. */
+/* It has its state and its one handle. */
 static void use_old_event(void)
 {
     LARGE_INTEGER at_once = { .QuadPart = 0 };
-    HANDLE handle = NULL;
     CHECK_OK(NtWaitForSingleObject(first_event, FALSE, &at_once));
-    CHECK_STATUS(NtCreateEvent(&handle, EVENT_ALL_ACCESS, &first, NotificationEvent, FALSE),
-                 STATUS_OBJECT_NAME_COLLISION);
 }
 
 static NTSTATUS make_event(void)
 {
-    return NtCreateEvent(&refuse_made, EVENT_ALL_ACCESS, &second, SynchronizationEvent, FALSE);
-}
-
-static NTSTATUS event_again(void)
-{
-    return NtCreateEvent(&refuse_made, EVENT_ALL_ACCESS, &first, NotificationEvent, FALSE);
-}
-
-static NTSTATUS event_as_semaphore(void)
-{
-    OBJECT_ATTRIBUTES open = first;
-    open.Attributes = OBJ_OPENIF;
-    return NtCreateSemaphore(&refuse_made, SEMAPHORE_ALL_ACCESS, &open, 0, 1);
+    return NtCreateEvent(&refuse_made, EVENT_ALL_ACCESS, NULL, SynchronizationEvent, FALSE);
 }
 
 static NTSTATUS make_semaphore(void)
 {
-    return NtCreateSemaphore(&refuse_made, SEMAPHORE_ALL_ACCESS, &second, 0, 1);
+    return NtCreateSemaphore(&refuse_made, SEMAPHORE_ALL_ACCESS, NULL, 0, 1);
 }
 
 static NTSTATUS semaphore_of_none(void)
 {
-    return NtCreateSemaphore(&refuse_made, SEMAPHORE_ALL_ACCESS, &second, 0, 0);
+    return NtCreateSemaphore(&refuse_made, SEMAPHORE_ALL_ACCESS, NULL, 0, 0);
 }
 
 static NTSTATUS make_mutant(void)
 {
-    return NtCreateMutant(&refuse_made, MUTANT_ALL_ACCESS, &second, TRUE);
+    return NtCreateMutant(&refuse_made, MUTANT_ALL_ACCESS, NULL, TRUE);
 }
 
 /* Owned: a mutex that is closed so would be counted as abandoned. */
@@ -79,7 +56,7 @@ static void close_mutant(void)
 
 static NTSTATUS make_timer(void)
 {
-    return NtCreateTimer(&refuse_made, TIMER_ALL_ACCESS, &second, NotificationTimer);
+    return NtCreateTimer(&refuse_made, TIMER_ALL_ACCESS, NULL, NotificationTimer);
 }
 
 static NTSTATUS copy_handle(void)
@@ -109,9 +86,7 @@ static NTSTATUS copy_none(void)
         STATUS_INSUFFICIENT_RESOURCES                                                              \
     }
 static const struct refusal_row objects[] = {
-    { "NtCreateEvent", make_event, refuse_close_made, WANT, .least = 2, OF_EVENTS,
-      .others = { { event_again, STATUS_OBJECT_NAME_COLLISION },
-                  { event_as_semaphore, STATUS_OBJECT_TYPE_MISMATCH } } },
+    { "NtCreateEvent", make_event, refuse_close_made, WANT, .least = 2, OF_EVENTS },
     { "NtCreateSemaphore", make_semaphore, refuse_close_made, WANT, .least = 2, OF_EVENTS,
       .others = { { semaphore_of_none, STATUS_INVALID_PARAMETER } } },
     { "NtCreateMutant", make_mutant, close_mutant, WANT, .least = 2, OF_EVENTS },

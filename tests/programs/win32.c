@@ -9,33 +9,40 @@
 #include <string.h>
 #include "check.h"
 
-/* What objects do tests/ring3/synch*.c prove; here is what kernel32 makes of names and flags. */
+/* What objects do tests/ring3/synch*.c prove; here is what kernel32 makes of flags, and of names:
+ * nothing. */
 static void objects(void)
 {
     LONG before;
-    HANDLE event = CreateEventExW(NULL, L"an event", CREATE_EVENT_MANUAL_RESET, EVENT_ALL_ACCESS);
-    HANDLE same = CreateEventA(NULL, FALSE, TRUE, "an event");
-    IS(event && same && GetLastError() == ERROR_ALREADY_EXISTS, 1);
-    IS(WaitForSingleObject(same, 0), WAIT_TIMEOUT); /* the first one says that it is not set */
+    HANDLE event = CreateEventExW(NULL, L"a name", CREATE_EVENT_MANUAL_RESET, EVENT_ALL_ACCESS);
+    SetLastError(ERROR_ALREADY_EXISTS);
+    HANDLE other = CreateEventA(NULL, FALSE, TRUE, "a name");
+    IS(event && other && GetLastError() == ERROR_SUCCESS, 1);
+    IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT);
+    IS(WaitForSingleObject(other, 0), 0);
     IS(SetEvent(event) && ResetEvent(event), 1);
     IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT);
-    IS(CloseHandle(event) && CloseHandle(same), 1);
+    IS(CloseHandle(event) && CloseHandle(other), 1);
     event = CreateEventW(NULL, FALSE, TRUE, NULL);
     IS(WaitForSingleObject(event, 0), 0);
     IS(WaitForSingleObject(event, 0), WAIT_TIMEOUT);
     CloseHandle(event);
-    HANDLE mutex = CreateMutexExW(NULL, L"a mutex", CREATE_MUTEX_INITIAL_OWNER, MUTEX_ALL_ACCESS);
-    same = CreateMutexA(NULL, FALSE, "a mutex");
-    IS(ReleaseMutex(same), 1);
+    HANDLE mutex = CreateMutexExW(NULL, NULL, CREATE_MUTEX_INITIAL_OWNER, MUTEX_ALL_ACCESS);
+    IS(ReleaseMutex(mutex), 1);
     FAILS(ReleaseMutex(mutex), 0, ERROR_NOT_OWNER);
-    IS(CloseHandle(same) && CloseHandle(mutex), 1);
-    HANDLE semaphore = CreateSemaphoreA(NULL, 1, 2, "a semaphore");
-    FAILS(CreateMutexW(NULL, FALSE, L"a semaphore"), NULL, ERROR_INVALID_HANDLE);
-    same = CreateSemaphoreExW(NULL, 0, 9, L"a semaphore", 0, SEMAPHORE_ALL_ACCESS);
-    IS(WaitForSingleObject(same, 0), 0);
-    IS(ReleaseSemaphore(same, 2, &before) && before == 0, 1);
+    CloseHandle(mutex);
+    mutex = CreateMutexA(NULL, TRUE, "a name");
+    IS(ReleaseMutex(mutex) && CloseHandle(mutex), 1);
+    mutex = CreateMutexW(NULL, FALSE, L"a name");
+    FAILS(ReleaseMutex(mutex), 0, ERROR_NOT_OWNER);
+    CloseHandle(mutex);
+    HANDLE semaphore = CreateSemaphoreA(NULL, 1, 2, "a name");
+    IS(WaitForSingleObject(semaphore, 0), 0);
+    CloseHandle(semaphore);
+    semaphore = CreateSemaphoreExW(NULL, 0, 9, NULL, 0, SEMAPHORE_ALL_ACCESS);
+    IS(ReleaseSemaphore(semaphore, 2, &before) && before == 0, 1);
     FAILS(CreateSemaphoreW(NULL, 3, 2, NULL), NULL, ERROR_INVALID_PARAMETER);
-    IS(CloseHandle(semaphore) && CloseHandle(same), 1);
+    CloseHandle(semaphore);
 }
 
 static void console(void)

@@ -84,7 +84,6 @@ static const struct taker {
 } takers[] = {
     { set, &an_event, "ZwSetEvent", EVENT_MODIFY_STATE },
     { reset, &an_event, "ZwResetEvent", EVENT_MODIFY_STATE },
-    { ZwClearEvent, &an_event, "ZwClearEvent", EVENT_MODIFY_STATE },
     { release, &a_semaphore, "ZwReleaseSemaphore", SEMAPHORE_MODIFY_STATE },
     { release_mutant, &a_mutant, "ZwReleaseMutant", 0 },
     { set_timer, &a_timer, "ZwSetTimer", TIMER_MODIFY_STATE },

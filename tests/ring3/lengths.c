@@ -11,11 +11,10 @@
 #define CYCLES 23
 #define GROUP_INFORMATION 30
 
-NTSTATUS ZwQueryTimer(HANDLE, ULONG, PVOID, ULONG, PULONG);
 NTSTATUS ZwQueryInformationProcess(HANDLE, ULONG, PVOID, ULONG, PULONG);
 NTSTATUS ZwTraceEvent(HANDLE, ULONG, ULONG, PVOID);
 
-static HANDLE an_event, a_semaphore, a_mutant, a_timer;
+static HANDLE an_event;
 static struct session session;
 static THREAD_PERFORMANCE_DATA block;
 static uint8_t *end; /* of memory: no byte follows */
@@ -31,9 +30,6 @@ typedef NTSTATUS service(HANDLE of, ULONG class, PVOID to, ULONG length, PULONG 
     }
 
 SERVICE(of_thread, NtQueryInformationThread(of, (THREADINFOCLASS) class, to, length, n))
-SERVICE(of_event, ZwQueryEvent(of, (EVENT_INFORMATION_CLASS) class, to, length, n))
-SERVICE(of_semaphore, ZwQuerySemaphore(of, (SEMAPHORE_INFORMATION_CLASS) class, to, length, n))
-SERVICE(of_mutant, ZwQueryMutant(of, (MUTANT_INFORMATION_CLASS) class, to, length, n))
 SERVICE(of_system, ZwQuerySystemInformation(class, to, length, n))
 SERVICE(of_traces, ZwTraceControl(class, NULL, 0, to, length, n))
 
@@ -76,13 +72,6 @@ static const struct query {
     { "process basic", ZwQueryInformationProcess, 0, 0x30, &us, false, 4, 8 },
     { "process times", ZwQueryInformationProcess, 4, sizeof(KERNEL_USER_TIMES), &us, false, 0, 0 },
     { "process cycles", ZwQueryInformationProcess, 38, 16, &us, false, 0, 0 },
-    { "event", of_event, 0, sizeof(EVENT_BASIC_INFORMATION), &an_event, false, 0, 0 },
-    { "semaphore", of_semaphore, 0, sizeof(SEMAPHORE_BASIC_INFORMATION), &a_semaphore, false, 0,
-      0 },
-    { "mutant", of_mutant, MutantBasicInformation, sizeof(MUTANT_BASIC_INFORMATION), &a_mutant,
-      false, 6, 8 },
-    { "mutant's owner", of_mutant, MutantOwnerInformation, 16, &a_mutant, false, 0, 0 },
-    { "timer", ZwQueryTimer, 0, 16, &a_timer, false, 9, 16 },
     { "memory usage", of_system, SystemMemoryUsageInformation, 0x38, NULL, false, 0, 0 },
     { "most counters", of_traces, EtwMaxPmcCounterQueryCode, 4, NULL, true, 0, 0 },
     { "memory basic", of_memory, 0, sizeof(MEMORY_BASIC_INFORMATION), &us, true, 44, 48 },
@@ -117,7 +106,7 @@ static void refused_causes(const struct query *q)
     HANDLE poor = ring3_limited(*q->of, SYNCHRONIZE);
     refused_by(q, NULL, q->class, STATUS_INVALID_HANDLE);
     refused_by(q, (HANDLE)0x7777, q->class, STATUS_INVALID_HANDLE);
-    refused_by(q, q->ask == of_event ? a_mutant : an_event, q->class, STATUS_OBJECT_TYPE_MISMATCH);
+    refused_by(q, an_event, q->class, STATUS_OBJECT_TYPE_MISMATCH);
     refused_by(q, poor, q->class, STATUS_ACCESS_DENIED);
     CHECK(CloseHandle(poor));
 }
@@ -189,11 +178,8 @@ static void check_query(const struct query *q)
 static bool make_objects(void)
 {
     end = ring3_pages(1);
-    a_timer = CreateWaitableTimerW(NULL, TRUE, NULL);
-    return CHECK(end && a_timer) && (end += RING3_PAGE) &&
+    return CHECK(end) && (end += RING3_PAGE) &&
            CHECK_OK(ZwCreateEvent(&an_event, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE)) &&
-           CHECK_OK(ZwCreateSemaphore(&a_semaphore, SEMAPHORE_ALL_ACCESS, NULL, 1, 2)) &&
-           CHECK_OK(ZwCreateMutant(&a_mutant, MUTANT_ALL_ACCESS, NULL, TRUE)) &&
            session_start(&session, 4, 16);
 }
 
@@ -201,8 +187,7 @@ static void close_objects(void)
 {
     session_stop(&session);
     session_close(&session);
-    CHECK(CloseHandle(an_event) && CloseHandle(a_semaphore) && CloseHandle(a_timer) &&
-          CloseHandle(a_mutant));
+    CHECK(CloseHandle(an_event));
 }
 
 TEST_USER(

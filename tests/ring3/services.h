@@ -15,22 +15,13 @@ NTSTATUS ZwCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
                        BOOLEAN InitialState);
 NTSTATUS ZwSetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS ZwResetEvent(HANDLE EventHandle, PLONG PreviousState);
-NTSTATUS ZwClearEvent(HANDLE EventHandle);
-NTSTATUS ZwQueryEvent(HANDLE EventHandle, EVENT_INFORMATION_CLASS EventInformationClass,
-                      PVOID EventInformation, ULONG EventInformationLength, PULONG ReturnLength);
 NTSTATUS ZwCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
                            POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount,
                            LONG MaximumCount);
 NTSTATUS ZwReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG PreviousCount);
-NTSTATUS ZwQuerySemaphore(HANDLE SemaphoreHandle,
-                          SEMAPHORE_INFORMATION_CLASS SemaphoreInformationClass,
-                          PVOID SemaphoreInformation, ULONG SemaphoreInformationLength,
-                          PULONG ReturnLength);
 NTSTATUS ZwCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
                         POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner);
 NTSTATUS ZwReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
-NTSTATUS ZwQueryMutant(HANDLE MutantHandle, MUTANT_INFORMATION_CLASS MutantInformationClass,
-                       PVOID MutantInformation, ULONG MutantInformationLength, PULONG ReturnLength);
 NTSTATUS ZwResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 NTSTATUS ZwSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PVOID TimerApcRoutine,
                     PVOID TimerContext, BOOLEAN ResumeTimer, LONG Period, PBOOLEAN PreviousState);

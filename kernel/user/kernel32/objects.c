@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, semaphores, mutexes and timers, with or without a name (object_name.h). NT: Global\ and
- * Local\ are part of the name. */
+/* Events, semaphores, mutexes and timers. NT: names are ignored, and nothing opens by one. */
 #include "kernel32.h"
 
 NTSTATUS NTAPI NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
@@ -22,35 +21,12 @@ NTSTATUS NTAPI NtSetTimer(HANDLE TimerHandle, const LARGE_INTEGER *DueTime,
 NTSTATUS NTAPI NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState);
 NTSTATUS NTAPI NtReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
 
-/* --- Names. --- */
-
-struct name {
-    OBJECT_ATTRIBUTES attributes;
-    UNICODE_STRING string;
-};
-
-/* NULL: no name. */
-static POBJECT_ATTRIBUTES named(struct name *n, const WCHAR *name)
-{
-    RtlInitUnicodeString(&n->string, name);
-    InitializeObjectAttributes(&n->attributes, name ? &n->string : NULL, OBJ_OPENIF, NULL, NULL);
-    return &n->attributes;
-}
-
-/* Converts a narrow name; NULL stays NULL. False with the last error: it is too long. */
-static bool widen_name(const char *name, WCHAR *buffer, const WCHAR **wide)
-{
-    UNICODE_STRING string;
-    *wide = name ? buffer : NULL;
-    return !name || widen(name, &string, buffer) || fail(ERROR_FILENAME_EXCED_RANGE);
-}
-
-/* The last error is ERROR_ALREADY_EXISTS if the object existed. */
+/* The last error is not ERROR_ALREADY_EXISTS. */
 static HANDLE object_handle(NTSTATUS status, const HANDLE *handle)
 {
     if (!succeeded(status))
         return NULL;
-    teb()->last_error = status == STATUS_OBJECT_NAME_EXISTS ? ERROR_ALREADY_EXISTS : ERROR_SUCCESS;
+    teb()->last_error = ERROR_SUCCESS;
     return *handle;
 }
 
@@ -59,9 +35,8 @@ static HANDLE object_handle(NTSTATUS status, const HANDLE *handle)
 HANDLE WINAPI CreateEventExW(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCWSTR lpName, DWORD dwFlags,
                              DWORD dwDesiredAccess)
 {
-    struct name n;
     HANDLE handle = NULL;
-    return object_handle(NtCreateEvent(&handle, dwDesiredAccess, named(&n, lpName),
+    return object_handle(NtCreateEvent(&handle, dwDesiredAccess, NULL,
                                        dwFlags & CREATE_EVENT_MANUAL_RESET ? 0 : 1,
                                        (dwFlags & CREATE_EVENT_INITIAL_SET) != 0),
                          &handle);
@@ -79,16 +54,6 @@ HANDLE WINAPI CreateEventW(LPSECURITY_ATTRIBUTES lpEventAttributes, WINBOOL bMan
                           EVENT_ALL_ACCESS);
 }
 
-HANDLE WINAPI CreateEventA(LPSECURITY_ATTRIBUTES lpEventAttributes, WINBOOL bManualReset,
-                           WINBOOL bInitialState, LPCSTR lpName)
-{
-    WCHAR buffer[MAX_PATH];
-    const WCHAR *wide;
-    return widen_name(lpName, buffer, &wide)
-               ? CreateEventW(lpEventAttributes, bManualReset, bInitialState, wide)
-               : NULL;
-}
-
 WINBOOL WINAPI SetEvent(HANDLE hEvent) { return succeeded(NtSetEvent(hEvent, NULL)); }
 WINBOOL WINAPI ResetEvent(HANDLE hEvent) { return succeeded(NtResetEvent(hEvent, NULL)); }
 
@@ -98,11 +63,9 @@ HANDLE WINAPI CreateSemaphoreExW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LO
                                  LONG lMaximumCount, LPCWSTR lpName, DWORD dwFlags,
                                  DWORD dwDesiredAccess)
 {
-    struct name n;
     HANDLE handle = NULL;
-    return object_handle(NtCreateSemaphore(&handle, dwDesiredAccess, named(&n, lpName),
-                                           lInitialCount, lMaximumCount),
-                         &handle);
+    return object_handle(
+        NtCreateSemaphore(&handle, dwDesiredAccess, NULL, lInitialCount, lMaximumCount), &handle);
 }
 
 HANDLE WINAPI CreateSemaphoreW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
@@ -110,16 +73,6 @@ HANDLE WINAPI CreateSemaphoreW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG
 {
     return CreateSemaphoreExW(lpSemaphoreAttributes, lInitialCount, lMaximumCount, lpName, 0,
                               SEMAPHORE_ALL_ACCESS);
-}
-
-HANDLE WINAPI CreateSemaphoreA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
-                               LONG lMaximumCount, LPCSTR lpName)
-{
-    WCHAR buffer[MAX_PATH];
-    const WCHAR *wide;
-    return widen_name(lpName, buffer, &wide)
-               ? CreateSemaphoreW(lpSemaphoreAttributes, lInitialCount, lMaximumCount, wide)
-               : NULL;
 }
 
 WINBOOL WINAPI ReleaseSemaphore(HANDLE hSemaphore, LONG lReleaseCount, LPLONG lpPreviousCount)
@@ -132,9 +85,8 @@ WINBOOL WINAPI ReleaseSemaphore(HANDLE hSemaphore, LONG lReleaseCount, LPLONG lp
 HANDLE WINAPI CreateMutexExW(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCWSTR lpName, DWORD dwFlags,
                              DWORD dwDesiredAccess)
 {
-    struct name n;
     HANDLE handle = NULL;
-    return object_handle(NtCreateMutant(&handle, dwDesiredAccess, named(&n, lpName),
+    return object_handle(NtCreateMutant(&handle, dwDesiredAccess, NULL,
                                         (dwFlags & CREATE_MUTEX_INITIAL_OWNER) != 0),
                          &handle);
 }
@@ -146,15 +98,6 @@ HANDLE WINAPI CreateMutexW(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bIni
                           MUTANT_ALL_ACCESS);
 }
 
-HANDLE WINAPI CreateMutexA(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bInitialOwner,
-                           LPCSTR lpName)
-{
-    WCHAR buffer[MAX_PATH];
-    const WCHAR *wide;
-    return widen_name(lpName, buffer, &wide) ? CreateMutexW(lpMutexAttributes, bInitialOwner, wide)
-                                             : NULL;
-}
-
 WINBOOL WINAPI ReleaseMutex(HANDLE hMutex) { return succeeded(NtReleaseMutant(hMutex, NULL)); }
 
 /* --- Timers. --- */
@@ -164,13 +107,12 @@ WINBOOL WINAPI ReleaseMutex(HANDLE hMutex) { return succeeded(NtReleaseMutant(hM
 HANDLE WINAPI CreateWaitableTimerExW(LPSECURITY_ATTRIBUTES lpTimerAttributes, LPCWSTR lpTimerName,
                                      DWORD dwFlags, DWORD dwDesiredAccess)
 {
-    struct name n;
     HANDLE handle = NULL;
     if (dwFlags & ~(DWORD)TIMER_FLAGS) {
         fail(ERROR_INVALID_PARAMETER);
         return NULL;
     }
-    return object_handle(NtCreateTimer(&handle, dwDesiredAccess, named(&n, lpTimerName),
+    return object_handle(NtCreateTimer(&handle, dwDesiredAccess, NULL,
                                        dwFlags & CREATE_WAITABLE_TIMER_MANUAL_RESET ? 0 : 1),
                          &handle);
 }
@@ -181,16 +123,6 @@ HANDLE WINAPI CreateWaitableTimerW(LPSECURITY_ATTRIBUTES lpTimerAttributes, WINB
     return CreateWaitableTimerExW(lpTimerAttributes, lpTimerName,
                                   bManualReset ? CREATE_WAITABLE_TIMER_MANUAL_RESET : 0,
                                   TIMER_ALL_ACCESS);
-}
-
-HANDLE WINAPI CreateWaitableTimerA(LPSECURITY_ATTRIBUTES lpTimerAttributes, WINBOOL bManualReset,
-                                   LPCSTR lpTimerName)
-{
-    WCHAR buffer[MAX_PATH];
-    const WCHAR *wide;
-    return widen_name(lpTimerName, buffer, &wide)
-               ? CreateWaitableTimerW(lpTimerAttributes, bManualReset, wide)
-               : NULL;
 }
 
 /* fResume: TRUE, and the last error is ERROR_NOT_SUPPORTED. NT: no routine is called. */
