@@ -70,13 +70,6 @@ void context_get_stopped(const struct thread *thread, CONTEXT *context)
     context->MxCsr = context->FltSave.MxCsr;
 }
 
-/* A bit that the CPU does not have would be #GP where it is loaded. */
-static void get_floating_point(const CONTEXT *c, XSAVE_FORMAT *next)
-{
-    memcpy(next, &c->FltSave, sizeof *next);
-    next->MxCsr &= fpu_mxcsr_mask();
-}
-
 void context_clear_x87(const CONTEXT *context)
 {
     XSAVE_FORMAT next __attribute__((aligned(16)));
@@ -85,8 +78,9 @@ void context_clear_x87(const CONTEXT *context)
     fxrstor(&next);
 }
 
-static void set_general(struct trap_frame *frame, const CONTEXT *context)
+void context_set(struct trap_frame *frame, const CONTEXT *context)
 {
+    XSAVE_FORMAT next __attribute__((aligned(16)));
     if (wants(context, CONTEXT_CONTROL)) {
         frame->rip = context->Rip;
         frame->rsp = context->Rsp;
@@ -97,26 +91,11 @@ static void set_general(struct trap_frame *frame, const CONTEXT *context)
     if (wants(context, CONTEXT_INTEGER))
         set_integer(frame, context);
     frame->vector = TRAP_RESTORE;
-}
-
-void context_set(struct trap_frame *frame, const CONTEXT *context)
-{
-    XSAVE_FORMAT next __attribute__((aligned(16)));
-    set_general(frame, context);
     if (!wants(context, CONTEXT_FLOATING_POINT))
         return;
-    get_floating_point(context, &next);
+    memcpy(&next, &context->FltSave, sizeof next);
+    next.MxCsr &= fpu_mxcsr_mask(); /* a bit that the CPU does not have is #GP */
     fxrstor(&next);
-}
-
-void context_set_stopped(struct thread *thread, const CONTEXT *context)
-{
-    XSAVE_FORMAT next;
-    set_general(context_frame(thread), context);
-    if (!wants(context, CONTEXT_FLOATING_POINT))
-        return;
-    get_floating_point(context, &next);
-    fpu_set_legacy(thread->fpu, &next);
 }
 
 struct trap_frame *context_frame(const struct thread *thread)

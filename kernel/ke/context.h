@@ -19,9 +19,8 @@ void context_get(const struct trap_frame *frame, CONTEXT *context);
  * dropped. The next return to ring 3 restores every register. */
 void context_set(struct trap_frame *frame, const CONTEXT *context);
 
-/* context_get and context_set of a thread that runs nowhere. L: dispatcher lock. */
+/* context_get of a thread that runs nowhere. L: dispatcher lock. */
 void context_get_stopped(const struct thread *thread, CONTEXT *context);
-void context_set_stopped(struct thread *thread, const CONTEXT *context);
 /* Whether the parts that ContextFlags ask for can become a thread's. STATUS_ACCESS_VIOLATION: Rip
  * is not canonical (NT: made so). STATUS_NOT_SUPPORTED: an address in a debug register, or a bit of
  * Dr7. NT: threads have debug registers. Here they are 0, the last branch and Dr6 after a step too:

@@ -186,10 +186,3 @@ void fpu_get_legacy(const void *area, void *legacy)
     if (stored & SSE)
         memcpy((char *)legacy + 160, (const char *)area + 160, 256);
 }
-
-void fpu_set_legacy(void *area, const void *legacy)
-{
-    memcpy(area, legacy, LEGACY_SIZE);
-    if (fpu_facts.xcr0)
-        *header(area) |= X87 | SSE;
-}

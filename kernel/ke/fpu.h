@@ -29,7 +29,5 @@ void fpu_save(void *area);
 void fpu_restore(const void *area);
 /* x87 and SSE of a saved state, in the form of FXSAVE. */
 void fpu_get_legacy(const void *area, void *legacy);
-/* Writes them into a saved state, without bits of MXCSR that the processor lacks. */
-void fpu_set_legacy(void *area, const void *legacy);
 /* Bits of MXCSR that this processor has. */
 uint32_t fpu_mxcsr_mask(void);

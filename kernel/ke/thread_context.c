@@ -13,11 +13,6 @@
 
 #define TRY_AGAIN_NS 100000u
 
-struct exchange {
-    CONTEXT *context;
-    bool set;
-};
-
 /* L: dispatcher lock. In a wait for the kernel its registers are those of the service's call. */
 static bool runs_nowhere(const struct thread *thread)
 {
@@ -27,17 +22,14 @@ static bool runs_nowhere(const struct thread *thread)
 }
 
 /* STATUS_PENDING: it still runs, and has been asked to stop. */
-static NTSTATUS try(struct thread *thread, const struct exchange *x, bool *stopped)
+static NTSTATUS try(struct thread *thread, CONTEXT *context, bool *stopped)
 {
     NTSTATUS status = STATUS_PENDING;
     KIRQL irql = sched_lock();
     if (suspend_too_late(thread)) {
         status = STATUS_UNSUCCESSFUL;
     } else if (runs_nowhere(thread)) {
-        if (x->set)
-            context_set_stopped(thread, x->context);
-        else
-            context_get_stopped(thread, x->context);
+        context_get_stopped(thread, context);
         status = STATUS_SUCCESS;
     } else if (!thread->suspended) {
         *stopped = true;
@@ -48,11 +40,11 @@ static NTSTATUS try(struct thread *thread, const struct exchange *x, bool *stopp
     return status;
 }
 
-static NTSTATUS exchange_other(struct thread *thread, const struct exchange *x)
+static NTSTATUS get_other(struct thread *thread, CONTEXT *context)
 {
     NTSTATUS status;
     bool stopped = false;
-    while ((status = try(thread, x, &stopped)) == STATUS_PENDING) {
+    while ((status = try(thread, context, &stopped)) == STATUS_PENDING) {
         sched_wait(NULL, clock_ns() + TRY_AGAIN_NS, DelayExecution);
         if (__atomic_load_n(&thread_current()->terminate, __ATOMIC_ACQUIRE)) {
             status = STATUS_THREAD_IS_TERMINATING;
@@ -64,49 +56,24 @@ static NTSTATUS exchange_other(struct thread *thread, const struct exchange *x)
     return status;
 }
 
-static NTSTATUS exchange(HANDLE handle, ACCESS_MASK access, const struct exchange *x)
+NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext)
 {
     struct object *object;
-    NTSTATUS status = handle_lookup(handle, &thread_type, access, &object);
+    CONTEXT context;
+    NTSTATUS status = context_copy_in(&context, ThreadContext);
+    if (NT_SUCCESS(status) && !(context.ContextFlags & CONTEXT_AMD64))
+        status = STATUS_INVALID_PARAMETER;
+    if (NT_SUCCESS(status))
+        status = handle_lookup(ThreadHandle, &thread_type, THREAD_GET_CONTEXT, &object);
     if (!NT_SUCCESS(status))
         return status;
     struct thread *thread = (struct thread *)object;
     if (!thread->process)
         status = STATUS_INVALID_HANDLE;
     else if (thread != thread_current())
-        status = exchange_other(thread, x);
-    else if (x->set)
-        context_set(context_frame(thread), x->context);
+        status = get_other(thread, &context);
     else
-        context_get(context_frame(thread), x->context);
+        context_get(context_frame(thread), &context);
     object_release(object);
-    return status;
-}
-
-static NTSTATUS get_context(CONTEXT *context, const CONTEXT *user)
-{
-    NTSTATUS status = context_copy_in(context, user);
-    if (NT_SUCCESS(status) && !(context->ContextFlags & CONTEXT_AMD64))
-        status = STATUS_INVALID_PARAMETER;
-    return status;
-}
-
-NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext)
-{
-    CONTEXT context;
-    NTSTATUS status = get_context(&context, ThreadContext);
-    if (NT_SUCCESS(status))
-        status = exchange(ThreadHandle, THREAD_GET_CONTEXT, &(struct exchange){ &context, false });
     return NT_SUCCESS(status) ? caller_put(ThreadContext, &context, sizeof context) : status;
-}
-
-NTSTATUS NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext)
-{
-    CONTEXT context;
-    NTSTATUS status = get_context(&context, ThreadContext);
-    if (NT_SUCCESS(status))
-        status = context_check(&context);
-    if (!NT_SUCCESS(status))
-        return status;
-    return exchange(ThreadHandle, THREAD_SET_CONTEXT, &(struct exchange){ &context, true });
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Registers of threads of ring 3. Services are for ring-3 threads through the service table, and
- * for drivers. PASSIVE_LEVEL. Sources: the Win32 documentation of GetThreadContext and
- * SetThreadContext; phnt's headers. */
+/* Registers of threads of ring 3. For ring-3 threads through the service table, and for drivers.
+ * PASSIVE_LEVEL. Sources: the Win32 documentation of GetThreadContext; phnt's headers. NT: nobody
+ * sets those of another thread. */
 #pragma once
 #include "kernel/nt/nt_context.h"
 
@@ -14,9 +14,3 @@
  * STATUS_ACCESS_DENIED; STATUS_INVALID_HANDLE: not a thread of ring 3; STATUS_UNSUCCESSFUL: it has
  * ended, or is to; STATUS_THREAD_IS_TERMINATING: the caller is to end, and never sees it. */
 NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
-/* The parts become the thread's registers, before it goes on; THREAD_SET_CONTEXT. Selectors, and
- * flags that ring 3 may not set, stay as they are. One inside a service ends that first, and goes
- * on with these registers, all of them (NT: those that calls need not keep are lost).
- *
- * As above, and those of context_check. */
-NTSTATUS NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);

@@ -37,8 +37,7 @@ TEST(fpu, new_threads,
 }
 
 TEST(fpu, legacy,
-     "x87 and SSE can be taken out of a saved state and put into it, also while the CPU has stored "
-     "neither")
+     "x87 and SSE can be taken out of a saved state, also while the CPU has stored neither")
 {
     XSAVE_FORMAT x, back;
     fpu_reset(area);
@@ -49,7 +48,9 @@ TEST(fpu, legacy,
     x.ControlWord = 0x37f;
     for (unsigned i = 0; i < 16; i++)
         x.XmmRegisters[i] = (M128A){ i * 3 + 1, ~(LONGLONG)i };
-    fpu_set_legacy(area, &x);
+    memcpy(area, &x, 416); /* where XMM end; what follows is not stored */
+    if (fpu_facts.xcr0)
+        area[512] |= 3; /* XSTATE_BV: x87, SSE */
     fpu_get_legacy(area, &back);
     CHECK(memcmp(&x, &back, 160) == 0);
     CHECK(memcmp(x.XmmRegisters, back.XmmRegisters, sizeof x.XmmRegisters) == 0);

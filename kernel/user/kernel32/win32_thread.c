@@ -125,7 +125,6 @@ WINBOOL WINAPI SetPriorityClass(HANDLE hProcess, DWORD dwPriorityClass)
 NTSTATUS NTAPI NtResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 NTSTATUS NTAPI NtSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 NTSTATUS NTAPI NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
-NTSTATUS NTAPI NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
 
 DWORD WINAPI ResumeThread(HANDLE hThread)
 {
@@ -142,11 +141,6 @@ DWORD WINAPI SuspendThread(HANDLE hThread)
 WINBOOL WINAPI GetThreadContext(HANDLE hThread, LPCONTEXT lpContext)
 {
     return succeeded(NtGetContextThread(hThread, lpContext));
-}
-
-WINBOOL WINAPI SetThreadContext(HANDLE hThread, const CONTEXT *lpContext)
-{
-    return succeeded(NtSetContextThread(hThread, (PCONTEXT)lpContext));
 }
 
 /* NT: no handle is inherited or protected. */
