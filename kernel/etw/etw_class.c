@@ -208,40 +208,6 @@ static NTSTATUS set_group_mask(const void *buffer, ULONG length)
     return status;
 }
 
-/* find_running; STATUS_INVALID_PARAMETER: not a system logger, or bits that nobody knows;
- * STATUS_NOT_SUPPORTED: `wanted` is not 0. NT: what makes stacks smaller, and records of registers,
- * can only be turned off. */
-static NTSTATUS refuse_feature(TRACEHANDLE trace, ULONG wanted, ULONG known)
-{
-    struct etw_logger *logger;
-    etw_enter();
-    NTSTATUS status = find_running(trace, &logger);
-    if (NT_SUCCESS(status) && (!(logger->mode & EVENT_TRACE_SYSTEM_LOGGER_MODE) || wanted & ~known))
-        status = STATUS_INVALID_PARAMETER;
-    etw_leave();
-    return NT_SUCCESS(status) && wanted ? STATUS_NOT_SUPPORTED : status;
-}
-
-static NTSTATUS set_stack_caching(const void *buffer, ULONG length)
-{
-    EVENT_TRACE_STACK_CACHING_INFORMATION info;
-    if (length != sizeof info)
-        return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = caller_get(&info, buffer, sizeof info);
-    return NT_SUCCESS(status) ? refuse_feature(info.TraceHandle, info.Enabled, 0xff) : status;
-}
-
-static NTSTATUS set_context_registers(const void *buffer, ULONG length)
-{
-    EVENT_TRACE_CONTEXT_REGISTER_INFORMATION info;
-    if (length != sizeof info)
-        return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = caller_get(&info, buffer, sizeof info);
-    return NT_SUCCESS(status)
-               ? refuse_feature(info.TraceHandle, info.RegisterTypes, ETW_CONTEXT_REGISTER_TYPES)
-               : status;
-}
-
 /* STATUS_PRIVILEGE_NOT_HELD. */
 static NTSTATUS set_time_profile(const void *buffer, ULONG length)
 {
@@ -411,9 +377,6 @@ NTSTATUS NtSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInform
         [EventTraceProfileConfigInformation] = set_config,
         [EventTraceProfileEventListInformation] = set_event_list,
         [EventTraceProfileCounterListInformation] = set_counter_list,
-        [EventTraceStackCachingInformation] = set_stack_caching,
-        [EventTraceUnifiedStackCachingInformation] = set_stack_caching,
-        [EventTraceContextRegisterTraceInformation] = set_context_registers,
         [EventTraceLastBranchConfigurationInformation] = set_branch_options,
         [EventTraceLastBranchEventListInformation] = set_branch_events,
         [EventTraceProfileSourceAddInformation] = add_source,

@@ -20,8 +20,8 @@ TEST(etw_class, sub_classes,
      "sub-classes that cannot be set or queried, unknown ones, and buffers too short for a "
      "sub-class are refused [ET-01 ET-02 ET-03 ET-04]")
 {
-    static const uint8_t settable[] = { 0x01, 0x03, 0x06, 0x0B, 0x0C, 0x0E, 0x0F,
-                                        0x10, 0x13, 0x14, 0x15, 0x16, 0x1A, 0x1B },
+    static const uint8_t settable[] = { 0x01, 0x03, 0x06, 0x0B, 0x0C, 0x0E,
+                                        0x0F, 0x13, 0x14, 0x15, 0x16 },
                          queryable[] = { 0x01, 0x03, 0x06, 0x0D };
     ULONG words[16] = { 0 }, n;
     for (ULONG sub_class = 0; sub_class < 0x40; sub_class++) {

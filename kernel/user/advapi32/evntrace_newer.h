@@ -7,11 +7,8 @@
 #define TraceLbrConfigurationInfo 20
 #define TraceLbrEventListInfo 21
 #define TraceMaxPmcCounterQuery 22
-#define TraceStackCachingInfo 24
 #define TracePmcCounterOwners 25
-#define TraceUnifiedStackCachingInfo 26
 #define TracePmcSessionInformation 27
-#define TraceContextRegisterInfo 28
 
 /* What a list of branches leaves out, and what makes it a call stack. */
 typedef ULONG TRACE_LBR_CONFIGURATION;
@@ -31,16 +28,6 @@ typedef enum EVNTRACE_LBR_FLAGS {
 } EVNTRACE_LBR_FLAGS;
 ULONG TraceConfigureLastBranchRecord(TRACEHANDLE TraceId, TRACE_LBR_CONFIGURATION LbrConfiguration,
                                      const CLASSIC_EVENT_ID *Events, ULONG EventCount);
-
-typedef struct {
-    BOOLEAN Enabled;
-    UCHAR Reserved[3];
-    ULONG CacheSize, BucketCount;
-} TRACE_STACK_CACHING_INFO;
-typedef struct {
-    ULONG RegisterTypes; /* ETW_CONTEXT_REGISTER_TYPES */
-    ULONG Reserved;
-} TRACE_CONTEXT_REGISTER_INFO;
 
 static const GUID ThreadGuid __attribute__((
     unused)) = { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } };

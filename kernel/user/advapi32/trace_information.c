@@ -115,30 +115,6 @@ static ULONG set_group_masks(TRACEHANDLE session, const PERFINFO_GROUPMASK *mask
     return set_trace_information(&info, sizeof info);
 }
 
-static ULONG set_stack_caching(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session,
-                               const TRACE_STACK_CACHING_INFO *cache, ULONG length)
-{
-    if (length != sizeof *cache)
-        return ERROR_BAD_LENGTH;
-    EVENT_TRACE_STACK_CACHING_INFORMATION info = { .EventTraceInformationClass = which,
-                                                   .TraceHandle = session,
-                                                   .Enabled = cache->Enabled,
-                                                   .CacheSize = cache->CacheSize,
-                                                   .BucketCount = cache->BucketCount };
-    return set_trace_information(&info, sizeof info);
-}
-
-static ULONG set_context_registers(TRACEHANDLE session, const TRACE_CONTEXT_REGISTER_INFO *types,
-                                   ULONG length)
-{
-    if (length != sizeof *types)
-        return ERROR_BAD_LENGTH;
-    EVENT_TRACE_CONTEXT_REGISTER_INFORMATION info = { EventTraceContextRegisterTraceInformation,
-                                                      session, types->RegisterTypes,
-                                                      types->Reserved };
-    return set_trace_information(&info, sizeof info);
-}
-
 static ULONG set_profile_interval(TRACEHANDLE session, const TRACE_PROFILE_INTERVAL *interval,
                                   ULONG length)
 {
@@ -154,8 +130,8 @@ static ULONG set_profile_interval(TRACEHANDLE session, const TRACE_PROFILE_INTER
     return set_trace_information(&info, sizeof info);
 }
 
-/* Classes 3, 4, 5, 6, 8, 9, 20, 21, 24, 26, 28. NT: others, as 10 (a list of providers), 15, 16, 17
- * and 18 (compression, captures of state, tracking of binaries): ERROR_NOT_SUPPORTED.
+/* Classes 3, 4, 5, 6, 8, 9, 20, 21. NT: others, as 10 (a list of providers), 15, 16, 17, 18, 24
+ * (compression, captures of state, tracking of binaries, smaller stacks): ERROR_NOT_SUPPORTED.
  * 3  ERROR_INCORRECT_SIZE: not whole CLASSIC_EVENT_IDs, or more than 256; none: no more stacks;
  *    ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_INVALID_PARAMETER: not a system logger;
  *    ERROR_NOT_SUPPORTED: an event of a known class that is not recorded here
@@ -177,8 +153,6 @@ static ULONG set_profile_interval(TRACEHANDLE session, const TRACE_PROFILE_INTER
  *    cannot do that; ERROR_BUSY: another session has the lists; ERROR_WMI_ALREADY_ENABLED: they run
  * 21 ERROR_INCORRECT_SIZE: not whole ULONGs, hooks, or more than four;
  *    ERROR_INVALID_PARAMETER: none; the others as for 20
- * 24, 26, 28  ERROR_BAD_LENGTH; ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_INVALID_PARAMETER: not a system
- *    logger; ERROR_NOT_SUPPORTED: stack caching, or registers, are to be turned on
  * All: ERROR_ACCESS_DENIED; ERROR_NOACCESS: the kernel cannot read TraceInformation. */
 ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS InformationClass,
                           PVOID TraceInformation, ULONG InformationLength)
@@ -207,14 +181,6 @@ ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS Informatio
     case TraceLbrEventListInfo:
         return set_sources(EventTraceLastBranchEventListInformation, SessionHandle,
                            TraceInformation, InformationLength, ETW_MAX_LBR_EVENTS);
-    case TraceStackCachingInfo:
-        return set_stack_caching(EventTraceStackCachingInformation, SessionHandle, TraceInformation,
-                                 InformationLength);
-    case TraceUnifiedStackCachingInfo:
-        return set_stack_caching(EventTraceUnifiedStackCachingInformation, SessionHandle,
-                                 TraceInformation, InformationLength);
-    case TraceContextRegisterInfo:
-        return set_context_registers(SessionHandle, TraceInformation, InformationLength);
     default: return ERROR_NOT_SUPPORTED;
     }
 }
