@@ -8,7 +8,6 @@
  * Sources: ntddk.h; intervals and limits as tools on Windows print them. */
 #include "hal/source.h"
 #include "hal/sources.h"
-#include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"

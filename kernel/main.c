@@ -15,7 +15,6 @@
 #include "hal/sources.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/sanitize/kasan.h"
 #include "kernel/base/sanitize/kcsan.h"
 #include "kernel/base/panic.h"

@@ -3,7 +3,6 @@
  * after the other, and each gets its kind here before its PMU is used.
  *
  * Sources: Intel SDM vol. 2 "CPUID", leaves 0Ah and 1Ah; AMD APM vol. 3 "CPUID". */
-#include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"

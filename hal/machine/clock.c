@@ -7,7 +7,6 @@
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 
 #define MHZ 1000000ul

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices and symbolic links. names_mutex guards both lists. NT: the object manager's folders are a
  * fixed table, \DosDevices, \?? and \GLOBAL?? are one, and letters are compared in any case. */
-#include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"

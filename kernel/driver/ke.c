@@ -2,7 +2,6 @@
 /* IRQL, spin locks, processors, time. Sources: the Windows driver documentation. */
 #include "hal/machine/clock.h"
 #include "hal/machine/smp.h"
-#include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Drivers come and go at PASSIVE_LEVEL, one at a time, by one thread. A driver's pages are the
  * kernel's in a range of their own: code is not writable there, data not executable. */
-#include "kernel/base/assert.h"
 #include "kernel/base/upcalls.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/panic.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -17,7 +15,6 @@
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
-#include "kernel/trap.h"
 
 bool driver_is(const struct image *image)
 {

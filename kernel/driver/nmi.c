@@ -9,7 +9,6 @@
 #include "kernel/base/refuse.h"
 #include "kernel/base/x86.h"
 #include "kernel/driver/driver.h"
-#include "kernel/trap.h"
 
 #define NMI_CALLBACKS 8u
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* PCI's configuration space by its two ports. Sources: PCI Local Bus Specification, "Configuration
  * mechanism"; the Windows driver documentation of HalGetBusDataByOffset. */
-#include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"

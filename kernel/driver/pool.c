@@ -2,7 +2,6 @@
 /* Pool for drivers. pool_lock guards all. Blocks of at most half a page come from lists by
  * powers of 2; larger ones are whole pages after a page for the header. Each allocation stores
  * the address of its caller. NT: paged pool is nonpaged, too. */
-#include "kernel/base/assert.h"
 #include "kernel/base/sanitize/kasan.h"
 #include "kernel/base/list.h"
 #include "kernel/base/lock.h"

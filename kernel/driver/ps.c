@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, processes, objects, addresses. A driver's pointer to a thread, a process or another
  * object is to its dispatcher header, that to a file to its FILE_OBJECT. */
-#include "kernel/base/assert.h"
 #include "kernel/base/print.h"
 #include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"

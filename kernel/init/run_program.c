@@ -14,7 +14,6 @@
 #include "kernel/etw/etw_export.h"
 #include "kernel/image/image.h"
 #include "kernel/ke/process.h"
-#include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/image/program.h"
 

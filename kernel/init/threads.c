@@ -3,7 +3,6 @@
  * nobody claims: by the button of a machine, or tests/tools/judge before it gives up. */
 #include "kernel/init/threads.h"
 #include "kernel/base/upcalls.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/driver/driver.h"
 #include "kernel/driver/request.h"

@@ -3,7 +3,6 @@
  * The dispatcher lock guards all. */
 #include "kernel/ke/dispatcher.h"
 #include "hal/machine/clock.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/list.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"

@@ -11,7 +11,6 @@
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
-#include "kernel/ke/timer.h"
 
 #define STACK_TO_END 6144 /* bytes that the end of a thread may need */
 

@@ -6,7 +6,6 @@
 #include "hal/machine/clock.h"
 #include "kernel/base/upcalls.h"
 #include "kernel/base/bits.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/shared_data.h"

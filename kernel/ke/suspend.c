@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Suspending. The dispatcher lock guards counts. */
 #include "kernel/ke/suspend.h"
-#include "kernel/base/irql.h"
 #include "kernel/ke/caller.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/wait.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What a thread has used; sched.c notes it at each switch. */
-#include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"

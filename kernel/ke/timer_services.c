@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The services for timers. Statuses: synchronization.h. */
-#include "kernel/base/irql.h"
 #include "kernel/ke/caller.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/sched.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The services that wait. Statuses: synchronization.h. */
 #include "kernel/ke/caller.h"
-#include "kernel/base/irql.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/synchronization.h"

@@ -6,7 +6,6 @@
 #include "hal/machine/smp.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/thread.h"

@@ -13,7 +13,6 @@
 #include "hal/owners.h"
 #include "hal/machine/smp.h"
 #include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/mutex.h"
 #include "kernel/counting/switch_counters.h"

@@ -14,7 +14,6 @@
 #include "kernel/profiling/profile.h"
 #include "hal/profile_interrupt.h"
 #include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/refuse.h"
 #include "kernel/base/vectors.h"
 #include "kernel/ke/etw.h"

@@ -3,7 +3,6 @@
  * GetProcessTimes and QueryProcessCycleTime; winternl.h; phnt's headers. */
 #include "hal/machine/clock.h"
 #include "kernel/base/bits.h"
-#include "kernel/base/irql.h"
 #include "kernel/ke/caller.h"
 #include "kernel/ke/process.h"
 #include "kernel/nt/nt_time.h"

@@ -2,7 +2,6 @@
 /* Handles each exit. What the guest executed before it is counted already (run_entry.c). An
  * instruction that the host executes here counts 1 after its effect; one that faults counts
  * nothing. */
-#include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/guests/bios.h"
 #include "pmu/virt/guests/control.h"

@@ -2,11 +2,9 @@
 /* Makes each CPU the guest of its own hypervisor: the loop of entries and exits. Host code runs
  * with IF clear, on the boot page tables, on its own stack; a struct vcpu belongs to its CPU. Exits
  * cost about 10 us under TCG. Source: AMD64 APM volume 2, "Secure Virtual Machine". */
-#include "kernel/base/exit.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/debug.h"
 #include "pmu/virt/host.h"

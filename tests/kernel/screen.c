@@ -4,7 +4,6 @@
 #include "hal/machine/clock.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "kernel/mm/phys.h"
