@@ -145,14 +145,6 @@ ROUTINE(PASSIVE_LEVEL, IoCreateSymbolicLink, 2)
 ROUTINE(PASSIVE_LEVEL, IoDeleteSymbolicLink, 1)
 ROUTINE(DISPATCH_LEVEL, IofCompleteRequest, 2)
 
-/* Refused: irp.c. */
-ROUTINE(DISPATCH_LEVEL, IofCallDriver, 0)
-ROUTINE(DISPATCH_LEVEL, IoAllocateIrp, 0)
-ROUTINE(PASSIVE_LEVEL, IoBuildDeviceIoControlRequest, 0)
-ROUTINE(PASSIVE_LEVEL, IoBuildSynchronousFsdRequest, 0)
-ROUTINE(PASSIVE_LEVEL, IoGetDeviceObjectPointer, 0)
-ROUTINE(DISPATCH_LEVEL, IoAttachDeviceToDeviceStack, 0)
-
 /* Text. */
 ROUTINE(HIGH_LEVEL, RtlInitUnicodeString, 2)
 ROUTINE(PASSIVE_LEVEL, RtlEqualUnicodeString, 3)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A driver that asks another one, device_driver.c, by its name, and what is refused of that. */
+/* A driver that asks another one, device_driver.c, by its name. */
 #include "check_driver.h"
 #include "device.h"
 
@@ -35,28 +35,11 @@ static VOID check_handle(VOID)
     ZwClose(handle);
 }
 
-static VOID check_refused(PDRIVER_OBJECT DriverObject)
-{
-    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Plain");
-    PDEVICE_OBJECT device, other;
-    PFILE_OBJECT file;
-    IS(IoCreateDevice(DriverObject, 0, NULL, FILE_DEVICE_UNKNOWN, 0, FALSE, &device),
-       STATUS_SUCCESS);
-    IS(IoGetDeviceObjectPointer(&name, FILE_READ_DATA, &file, &other), STATUS_NOT_SUPPORTED);
-    IS(IoAttachDeviceToDeviceStack(device, device), NULL);
-    IS(IoAllocateIrp(1, FALSE), NULL);
-    IS(IoBuildDeviceIoControlRequest(ECHO, device, NULL, 0, NULL, 0, FALSE, NULL, NULL), NULL);
-    IS(IoBuildSynchronousFsdRequest(IRP_MJ_READ, device, NULL, 0, NULL, NULL, NULL), NULL);
-    IS(IoCallDriver(device, NULL), STATUS_NOT_SUPPORTED);
-    IoDeleteDevice(device);
-}
-
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
     DriverObject->DriverUnload = unload;
     check_handle();
-    check_refused(DriverObject);
     return check_result();
 }

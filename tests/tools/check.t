@@ -291,7 +291,7 @@ sub check_routines
 {
     my %called = map { $_ => 1 } map { /\w+/g } map { Text::lines($_) }
         split /\n/, `git ls-files 'tests/*.c' 'tests/*.cpp' 'tests/*.h'`;
-    my %other = (HalDispatchTable => 'HalSetSystemInformation', IofCallDriver => 'IoCallDriver',
+    my %other = (HalDispatchTable => 'HalSetSystemInformation',
                  IofCompleteRequest => 'IoCompleteRequest',
                  ObfDereferenceObject => 'ObDereferenceObject',
                  GetEnvironmentStrings => 'GetEnvironmentStringsA',
