@@ -72,6 +72,7 @@ static void check_get(void)
     IS(GetThreadContext(thread, &other), TRUE);
     IS(other.Rbx, ONE);
     IS(other.Rip + other.EFlags, 11); /* not asked for */
+    FAILS(SetThreadContext(thread, &other), FALSE, ERROR_NOT_SUPPORTED);
     IS(ResumeThread(thread), 1);
     for (int i = 0; i < 20; i++) { /* one that runs is stopped for it */
         c = get(thread, PASS);

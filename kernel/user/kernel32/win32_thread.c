@@ -143,6 +143,12 @@ WINBOOL WINAPI GetThreadContext(HANDLE hThread, LPCONTEXT lpContext)
     return succeeded(NtGetContextThread(hThread, lpContext));
 }
 
+/* NT: not supported; mingw-w64's threads import it. */
+WINBOOL WINAPI SetThreadContext(HANDLE hThread, const CONTEXT *lpContext)
+{
+    return fail(ERROR_NOT_SUPPORTED);
+}
+
 /* NT: no handle is inherited or protected. */
 WINBOOL WINAPI GetHandleInformation(HANDLE hObject, LPDWORD lpdwFlags)
 {
