@@ -142,7 +142,8 @@ sub fails_first
 # What the lines before a failure may explain (causes.c, measured.c), by the groups whose tests can
 # notice it: sched and smp count nothing, so only what takes time explains a failure there.
 my $time = qr/^\#\ (?: \d+\ SMIs\ came | CPU\ \d+:\ (?:\d+\ NMIs|its\ TSC|memory)
-    | the\ virtual\ PMU\ has\ the\ quirk | measured\ too:\ (?:an\ access|1,000) )/mx;
+    | a\ loop\ counts | the\ virtual\ PMU\ has\ the\ quirk
+    | measured\ too:\ (?:an\ access|1,000) )/mx;
 my $counts = qr/^\#\ (?: CPU\ \d+:\ interrupts\ of | counters\ \w+\ of\ \w+\ are\ left\ out
     | firmware\ had\ left | measured(?:\ too)?: )/mx;
 my $registers = qr/^\#\ (?: counters\ \w+\ of\ \w+\ are\ left\ out | firmware\ had\ left

@@ -26,7 +26,7 @@ my @house = qw(
     kernel/driver 4300
     kernel/init 520
     boot 1930
-    tests/harness 6820
+    tests/harness 6850
     tests/hal 3590
     tests/pmu 6310
     tests/vpmu 2730
