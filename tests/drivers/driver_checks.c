@@ -111,6 +111,9 @@ static VOID check_names(PDRIVER_OBJECT DriverObject)
     IoDeleteDevice(device);
     SUCCEEDS(IoCreateDevice(DriverObject, 16, &empty, FILE_DEVICE_UNKNOWN, 0, FALSE, &device));
     CHECK(device->DeviceExtension && DriverObject->DeviceObject == device);
+    CHECK((ULONG_PTR)DriverObject->DriverInit - (ULONG_PTR)DriverObject->DriverStart <
+          DriverObject->DriverSize);
+    CHECK(DriverObject->DriverExtension->DriverObject == DriverObject);
     IoDeleteDevice(device);
     CHECK(!DriverObject->DeviceObject);
 }
