@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The machines of tests/machines/matrix; two run at a time (JOBS=2). Logs stay in build/logs;
-# `times` there says how many seconds of processor time each machine took. What failed is named once
-# more at the end. With patterns on the command line only the machines that match one:
+# The machines of tests/machines/matrix; three run at a time (JOBS=3), as some wait. Logs stay in
+# build/logs; `times` there says how many seconds of processor time each machine took. What failed
+# is named once more at the end. With patterns on the command line only the machines that match one:
 # prove -v tests/machines/matrix.t :: NUMA '^Bochs'. make machines is the pattern ^named, an hour.
 use strict;
 use warnings;
@@ -252,7 +252,7 @@ for (@builds) {
 my @waiting = @machines;
 for my $machine (@machines) {
     while (!exists $machine->{ended}) {
-        start(shift @waiting) while @waiting && keys %running < ($ENV{JOBS} // 2);
+        start(shift @waiting) while @waiting && keys %running < ($ENV{JOBS} // 3);
         my $before = (times)[2];
         my $pid = wait;
         my $run = delete $running{$pid} or next;

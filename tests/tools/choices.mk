@@ -11,8 +11,8 @@ NOT_SHIPPED := $(NOT_PROMISED),-etw_samples.with_counters,-kinds.journey
 AT_ONCE := SMP=4 PMU=none ICOUNT=off TIMEOUT=600
 NOT_TIMED := *,-*cost*,-dispatcher_time.timeouts
 
-# The scripts that make test runs two at a time, where nothing looks at the time that passes and a
-# machine may run beside another, the longest first; and those that run alone.
-TOGETHER := drivers programs blocks trace linux rr transparent quirks fuzz bench report insn \
-    libpfm usb tools checks machine_check cpus streams
-ALONE := runner image boot mutants matrix
+# The scripts that make test runs two at a time, the longest first; and those that run alone: one
+# looks at the time that passes, one copies what is built, one runs three machines at a time.
+TOGETHER := drivers programs blocks trace linux rr transparent quirks runner boot fuzz bench report \
+    insn libpfm usb tools checks machine_check cpus streams
+ALONE := image mutants matrix
