@@ -13,6 +13,6 @@ NOT_TIMED := *,-*cost*,-dispatcher_time.timeouts
 
 # The scripts that make test runs two at a time, the longest first; and those that run alone: one
 # looks at the time that passes, one copies what is built, one runs three machines at a time.
-TOGETHER := drivers programs blocks trace linux rr transparent quirks runner boot fuzz bench report \
-    insn libpfm usb tools checks machine_check cpus streams
+TOGETHER := drivers programs blocks trace linux rr transparent quirks runner boot fuzz bench \
+    report insn libpfm usb tools checks machine_check cpus streams
 ALONE := image mutants matrix
