@@ -88,7 +88,7 @@ check("DRIVER='$class tests/samples/hello_driver.c' PMU=none", 0, qr/^area: 49$/
       qr/hello_driver goes\n# PASS/);
 
 check('DRIVER=tests/samples/hello_driver.c PROGRAM=tests/drivers/service.c PMU=none', 0,
-      qr/^# StartService: none\.sys is not loaded: DRIVER= loads it\n59 checks, 0 wrong\n# PASS/m);
+      qr/^# StartService: none\.sys is not loaded: DRIVER= loads it\n64 checks, 0 wrong\n# PASS/m);
 
 # Each under a name of its own, which says what it does.
 system "mkdir -p $build";

@@ -59,6 +59,8 @@ int main(void)
     service = create(manager, "Mine", "\"C:\\Program Files\\It\\HELLO_driver.sys\"");
     FAILS(create(manager, "MINE", "x.sys"), NULL, ERROR_SERVICE_EXISTS);
     same = OpenServiceW(manager, L"mine", SERVICE_ALL_ACCESS);
+    IS(state(service), SERVICE_STOPPED);
+    FAILS(ControlService(service, SERVICE_CONTROL_STOP, &status), FALSE, ERROR_SERVICE_NOT_ACTIVE);
     FAILS(StartServiceA(service, 0, NULL), FALSE, ERROR_SERVICE_ALREADY_RUNNING);
     IS(state(same), SERVICE_RUNNING);
     FAILS(ControlService(same, SERVICE_CONTROL_PAUSE, &status), FALSE,
@@ -66,14 +68,15 @@ int main(void)
     IS(ControlService(same, SERVICE_CONTROL_STOP, &status), TRUE);
     IS(status.dwCurrentState, SERVICE_STOPPED);
     IS(QueryServiceStatus(service, &status), TRUE);
-    IS(status.dwCurrentState, SERVICE_RUNNING);
+    IS(status.dwCurrentState, SERVICE_STOPPED);
     IS(DeleteService(service), TRUE);
-    FAILS(StartServiceW(same, 0, NULL), FALSE, ERROR_INVALID_HANDLE);
-    FAILS(DeleteService(same), FALSE, ERROR_INVALID_HANDLE);
-    IS(CloseServiceHandle(service) && CloseServiceHandle(same), TRUE);
+    FAILS(DeleteService(same), FALSE, ERROR_SERVICE_MARKED_FOR_DELETE);
+    FAILS(StartServiceW(same, 0, NULL), FALSE, ERROR_SERVICE_MARKED_FOR_DELETE);
+    IS(CloseServiceHandle(service), TRUE);
+    FAILS(create(manager, "Mine", "x.sys"), NULL, ERROR_SERVICE_MARKED_FOR_DELETE);
+    IS(CloseServiceHandle(same), TRUE);
     FAILS(QueryServiceStatus(same, &status), FALSE, ERROR_INVALID_HANDLE);
     other = create(manager, "Mine", "C:\\none.sys");
-    IS(state(other), SERVICE_STOPPED);
     FAILS(StartServiceA(other, 0, NULL), FALSE, ERROR_FILE_NOT_FOUND);
     service = OpenServiceA(manager, "hello_driver", SERVICE_ALL_ACCESS);
     IS(state(service), SERVICE_RUNNING);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The service manager, for programs that load their own driver: DRIVER= has loaded it before they
  * begin. NT: there is no registry, and no other service. What a program creates is its own; each
- * loaded driver is a service by its file's name without .sys, too, and runs: one that is stopped
- * stays until the run ends. Source: Windows' documentation of each routine. */
+ * loaded driver is a service by its file's name without .sys, too. One that is stopped stays until
+ * the run ends. Source: Windows' documentation of each routine. */
 #include "kernel/user/advapi32/trace.h"
 #include <winsvc.h>
 
@@ -17,6 +17,8 @@ NTSTATUS NTAPI write_console(const char *text, ULONG length);
 static struct service {
     WCHAR name[NAME_MAX + 1]; /* L: lock; empty: free */
     WCHAR image[NAME_MAX + 1];
+    unsigned handles;
+    BOOL running, deleted;
 } services[SERVICES];
 static char manager; /* its address is the manager's handle */
 static SRWLOCK lock = SRWLOCK_INIT;
@@ -94,13 +96,15 @@ static struct service *find_service(const WCHAR *name)
     return NULL;
 }
 
-static struct service *add_service(const WCHAR *name, const WCHAR *image)
+static struct service *add_service(const WCHAR *name, const WCHAR *image, BOOL running)
 {
     for (unsigned i = 0; i < SERVICES; i++)
         if (!services[i].name[0]) {
-            copy_name(services[i].name, name);
-            copy_name(services[i].image, image);
-            return &services[i];
+            struct service *s = &services[i];
+            *s = (struct service){ .handles = 1, .running = running };
+            copy_name(s->name, name);
+            copy_name(s->image, image);
+            return s;
         }
     return NULL;
 }
@@ -110,7 +114,7 @@ static struct service *lock_service(SC_HANDLE handle)
 {
     AcquireSRWLockExclusive(&lock);
     for (unsigned i = 0; i < SERVICES; i++)
-        if (handle == (SC_HANDLE)&services[i] && services[i].name[0])
+        if (handle == (SC_HANDLE)&services[i] && services[i].handles)
             return &services[i];
     return NULL;
 }
@@ -132,8 +136,8 @@ SC_HANDLE WINAPI OpenSCManagerA(LPCSTR lpMachineName, LPCSTR lpDatabaseName, DWO
 }
 
 /* ERROR_INVALID_HANDLE; ERROR_INVALID_NAME; ERROR_INVALID_PARAMETER: no kernel driver (NT: those
- * alone are services here), or no path; ERROR_SERVICE_EXISTS; ERROR_NOT_ENOUGH_MEMORY: the
- * seventeenth. */
+ * alone are services here), or no path; ERROR_SERVICE_EXISTS; ERROR_SERVICE_MARKED_FOR_DELETE;
+ * ERROR_NOT_ENOUGH_MEMORY: the seventeenth. */
 SC_HANDLE WINAPI CreateServiceW(SC_HANDLE hSCManager, LPCWSTR lpServiceName, LPCWSTR lpDisplayName,
                                 DWORD dwDesiredAccess, DWORD dwServiceType, DWORD dwStartType,
                                 DWORD dwErrorControl, LPCWSTR lpBinaryPathName,
@@ -150,9 +154,10 @@ SC_HANDLE WINAPI CreateServiceW(SC_HANDLE hSCManager, LPCWSTR lpServiceName, LPC
         return end_call(ERROR_INVALID_NAME), NULL;
     if (dwServiceType != SERVICE_KERNEL_DRIVER || !lpBinaryPathName || !*lpBinaryPathName)
         return end_call(ERROR_INVALID_PARAMETER), NULL;
-    if (find_service(name))
-        return end_call(ERROR_SERVICE_EXISTS), NULL;
-    s = add_service(name, file_of(lpBinaryPathName));
+    s = find_service(name);
+    if (s)
+        return end_call(s->deleted ? ERROR_SERVICE_MARKED_FOR_DELETE : ERROR_SERVICE_EXISTS), NULL;
+    s = add_service(name, file_of(lpBinaryPathName), FALSE);
     end_call(s ? ERROR_SUCCESS : ERROR_NOT_ENOUGH_MEMORY);
     return (SC_HANDLE)s;
 }
@@ -179,8 +184,10 @@ SC_HANDLE WINAPI OpenServiceW(SC_HANDLE hSCManager, LPCWSTR lpServiceName, DWORD
     if (!lpServiceName || !*lpServiceName)
         return end_call(ERROR_INVALID_NAME), NULL;
     s = find_service(lpServiceName);
-    if (!s && load_driver(lpServiceName) == STATUS_IMAGE_ALREADY_LOADED)
-        s = add_service(lpServiceName, lpServiceName);
+    if (s)
+        s->handles++;
+    else if (load_driver(lpServiceName) == STATUS_IMAGE_ALREADY_LOADED)
+        s = add_service(lpServiceName, lpServiceName, TRUE);
     end_call(s ? ERROR_SUCCESS : ERROR_SERVICE_DOES_NOT_EXIST);
     return (SC_HANDLE)s;
 }
@@ -205,17 +212,20 @@ static void print_missing(const WCHAR *image)
     write_console(line, n);
 }
 
-/* ERROR_INVALID_HANDLE; ERROR_SERVICE_ALREADY_RUNNING: DRIVER= has loaded it; ERROR_FILE_NOT_FOUND:
- * it has not, as a line says. */
+/* ERROR_INVALID_HANDLE; ERROR_SERVICE_MARKED_FOR_DELETE; ERROR_SERVICE_ALREADY_RUNNING: DRIVER= has
+ * loaded it; ERROR_FILE_NOT_FOUND: it has not, as a line says. */
 WINBOOL WINAPI StartServiceW(SC_HANDLE hService, DWORD dwNumServiceArgs, LPCWSTR *lpArgs)
 {
     struct service *s = lock_service(hService);
     if (!s)
         return end_call(ERROR_INVALID_HANDLE);
+    if (s->deleted)
+        return end_call(ERROR_SERVICE_MARKED_FOR_DELETE);
     if (load_driver(s->image) != STATUS_IMAGE_ALREADY_LOADED) {
         print_missing(s->image);
         return end_call(ERROR_FILE_NOT_FOUND);
     }
+    s->running = TRUE;
     return end_call(ERROR_SERVICE_ALREADY_RUNNING);
 }
 
@@ -224,13 +234,11 @@ WINBOOL WINAPI StartServiceA(SC_HANDLE hService, DWORD dwNumServiceArgs, LPCSTR 
     return StartServiceW(hService, dwNumServiceArgs, NULL);
 }
 
-static SERVICE_STATUS status_of(const struct service *s, DWORD control)
+static SERVICE_STATUS status_of(const struct service *s)
 {
-    const BOOL runs =
-        control != SERVICE_CONTROL_STOP && load_driver(s->image) == STATUS_IMAGE_ALREADY_LOADED;
     return (SERVICE_STATUS){ .dwServiceType = SERVICE_KERNEL_DRIVER,
-                             .dwCurrentState = runs ? SERVICE_RUNNING : SERVICE_STOPPED,
-                             .dwControlsAccepted = runs ? SERVICE_ACCEPT_STOP : 0 };
+                             .dwCurrentState = s->running ? SERVICE_RUNNING : SERVICE_STOPPED,
+                             .dwControlsAccepted = s->running ? SERVICE_ACCEPT_STOP : 0 };
 }
 
 /* ERROR_INVALID_HANDLE. */
@@ -238,7 +246,7 @@ WINBOOL WINAPI QueryServiceStatus(SC_HANDLE hService, LPSERVICE_STATUS lpService
 {
     const struct service *s = lock_service(hService);
     if (s)
-        *lpServiceStatus = status_of(s, 0);
+        *lpServiceStatus = status_of(s);
     return end_call(s ? ERROR_SUCCESS : ERROR_INVALID_HANDLE);
 }
 
@@ -255,14 +263,14 @@ WINBOOL WINAPI QueryServiceStatusEx(SC_HANDLE hService, SC_STATUS_TYPE InfoLevel
         return end_call(ERROR_INSUFFICIENT_BUFFER);
     if (!s)
         return end_call(ERROR_INVALID_HANDLE);
-    const SERVICE_STATUS status = status_of(s, 0);
+    const SERVICE_STATUS status = status_of(s);
     __builtin_memcpy(&process, &status, sizeof status); /* it begins so */
     *(SERVICE_STATUS_PROCESS *)lpBuffer = process;
     return end_call(ERROR_SUCCESS);
 }
 
-/* ERROR_INVALID_HANDLE; ERROR_INVALID_SERVICE_CONTROL: a driver can be stopped, as the status then
- * says, and interrogated. */
+/* ERROR_INVALID_HANDLE; ERROR_INVALID_SERVICE_CONTROL: a driver can be stopped and interrogated;
+ * ERROR_SERVICE_NOT_ACTIVE. */
 WINBOOL WINAPI ControlService(SC_HANDLE hService, DWORD dwControl, LPSERVICE_STATUS lpServiceStatus)
 {
     struct service *s = lock_service(hService);
@@ -270,23 +278,27 @@ WINBOOL WINAPI ControlService(SC_HANDLE hService, DWORD dwControl, LPSERVICE_STA
         return end_call(ERROR_INVALID_HANDLE);
     if (dwControl != SERVICE_CONTROL_STOP && dwControl != SERVICE_CONTROL_INTERROGATE)
         return end_call(ERROR_INVALID_SERVICE_CONTROL);
-    *lpServiceStatus = status_of(s, dwControl);
-    return end_call(ERROR_SUCCESS);
+    const BOOL was = s->running;
+    s->running &= dwControl != SERVICE_CONTROL_STOP;
+    *lpServiceStatus = status_of(s);
+    return end_call(was ? ERROR_SUCCESS : ERROR_SERVICE_NOT_ACTIVE);
 }
 
-/* NT: it is gone, and its handles, too. ERROR_INVALID_HANDLE. */
+/* Gone when its last handle is closed. ERROR_INVALID_HANDLE; ERROR_SERVICE_MARKED_FOR_DELETE. */
 WINBOOL WINAPI DeleteService(SC_HANDLE hService)
 {
     struct service *s = lock_service(hService);
-    if (s)
-        s->name[0] = 0;
-    return end_call(s ? ERROR_SUCCESS : ERROR_INVALID_HANDLE);
+    if (!s || s->deleted)
+        return end_call(s ? ERROR_SERVICE_MARKED_FOR_DELETE : ERROR_INVALID_HANDLE);
+    s->deleted = TRUE;
+    return end_call(ERROR_SUCCESS);
 }
 
-/* ERROR_INVALID_HANDLE: there is none. */
+/* ERROR_INVALID_HANDLE. */
 WINBOOL WINAPI CloseServiceHandle(SC_HANDLE hSCObject)
 {
-    if (!hSCObject)
-        SetLastError(ERROR_INVALID_HANDLE);
-    return hSCObject != NULL;
+    struct service *s = lock_service(hSCObject);
+    if (s && !--s->handles && s->deleted)
+        s->name[0] = 0;
+    return end_call(s || hSCObject == (SC_HANDLE)&manager ? ERROR_SUCCESS : ERROR_INVALID_HANDLE);
 }
