@@ -41,7 +41,7 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 9470
+    kernel/user 9490
     tests/ring3 7920
     tests/guests 6240
     tests/machines 2360
