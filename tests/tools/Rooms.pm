@@ -45,7 +45,7 @@ my %lines = (@house, qw(
     tests/ring3 8040
     tests/guests 6240
     tests/machines 2360
-    tests/tools 8060
+    tests/tools 8070
     tests/programs 3920
     tests/drivers 2760
     tests/samples 1120

@@ -173,7 +173,8 @@ c_file('hal/hal.c', "$hal\n#include \"kernel/ke/up.h\"\nvoid hal_up(void) { up()
 c_file('kernel/ke/up.h', "void up(void);\nvoid down(void);\n");
 c_file('kernel/ke/up.c', "#include \"kernel/ke/up.h\"\n\nint (*way)(void);\n"
            . "void up(void) { down(); }\n");
-c_file('hal/guards.c', $guards =~ s/    take\(\);\n//r =~ s/(    (?:two = 1|theirs\(\));\n)(.*\n)/$2$1/gr
+c_file('hal/guards.c', $guards =~ s/    take\(\);\n//r
+           =~ s/(    (?:two = 1|theirs\(\));\n)(.*\n)/$2$1/gr
            =~ s/phys_free\(page\);\n/$&    *page = 1;\n/r . "int other(void) { return one; }\n");
 c_file('kernel/base/upcalls.h', "/* Set by hal/hal.c. */\nextern void (*hook)(void);\n");
 c_file('hal/many.c', "int a;\n" x 9000);
