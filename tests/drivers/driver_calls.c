@@ -204,6 +204,9 @@ static VOID check_threads(VOID)
           STATUS_ACCESS_DENIED);
     ObReferenceObjectByHandle(handle, SYNCHRONIZE, NULL, KernelMode, &thread, NULL);
     CHECK(wait_for(thread, NULL) == STATUS_SUCCESS && !went_on);
+    LONG_PTR references = ObReferenceObject(thread);
+    CHECK(ObDereferenceObject(thread) == references - 1 && ObReferenceObject(thread) == references);
+    ObDereferenceObject(thread);
     ObDereferenceObject(thread);
     ZwClose(handle);
     CHECK(PsLookupThreadByThreadId(PsGetCurrentThreadId(), &same) == STATUS_SUCCESS &&

@@ -62,7 +62,7 @@ check("DRIVER=tests/drivers/driver_checks.c $_", 0, qr/^65 checks, 0 wrong\n# PA
     for 'PMU=amd-v2 SMP=2', 'PMU=intel-v5 SMP=66';
 
 check('DRIVER=tests/drivers/driver_calls.c PMU=none SMP=2', 0,
-      qr/^46 checks, 0 wrong\na DPC outlives DriverUnload\n# PASS/m,
+      qr/^47 checks, 0 wrong\na DPC outlives DriverUnload\n# PASS/m,
       qr/^\[  -42\|42   \|-0042\|\+7\|005\|  005\] \[beef\|0xBEEF\|0000beef\] /m,
       qr/ \[123456789abcdef\|-5000000000\|5000000000\]$/m,
       qr/^\[text\|te\|   ab\|ab   \|000ab\] \[wide\|also\|counted\] (?x:

@@ -4,8 +4,8 @@
 # all that call them have it; or call without it what says so above, in the file or, of the
 # dispatcher lock and memory.mutex, in a header; or do that before they take it or after they give
 # it back; or look at what it guards, or call pmu_*, after that; or write what they have published;
-# or use what they have freed. What others call says "L: lock" above, or "L: lock: why" it needs
-# none.
+# or use what they have freed; or call what is a driver's beside driver_enter and driver_leave. What
+# others call says "L: lock" above, or "L: lock: why" it needs none.
 package Guards;
 use strict;
 use warnings;
@@ -141,6 +141,11 @@ sub faults
             if $code =~ /irql_raise/;
         push @faults, "$line: $name writes $1->$2 after it has published $1"
             while $code =~ /$published[^\n]* = /g;
+        while ($code =~ /driver_enter\(&\w+, ([\w.>-]+)\);(.*?)driver_leave\(/sg) {
+            my ($driver, $inside) = ($1, $2);
+            push @faults, "$line: $name calls $driver beside driver_enter"
+                if $inside !~ /\b\Q$driver\E\(/;
+        }
         while ($code =~ /\b(\w+) = (\w+)\(/g) {
             my ($found, $by) = ($1, $2);
             for my $lock ($outer{$by} // (), @{ $needs{$by} // [] }) {
