@@ -34,7 +34,7 @@ my @house = qw(
     tests/etw 2550
     tests/kernel 3070
     tests/cost 930
-    tests 2410
+    tests 680
 );
 our @ROOMS = grep { /\D/ } @house;
 my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
@@ -45,14 +45,9 @@ my %lines = (@house, qw(
     tests/ring3 7920
     tests/guests 6240
     tests/machines 2360
-    tests/tools 8090
-<<<<<<< HEAD
+    tests/tools 8080
     tests/programs 3860
     tests/drivers 2750
-=======
-    tests/programs 3920
-    tests/drivers 2760
->>>>>>> survivors
     tests/samples 1120
     tests/mutants 640
     doc 660
