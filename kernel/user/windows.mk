@@ -20,7 +20,7 @@ define library
 	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
 endef
 
-# All of a library is compiled as one, whole.c: mingw-w64's headers are most of the work. But what
+# All of a library is compiled as one file: mingw-w64's headers are most of the work. But what
 # handlers.sys takes too, stubs, and what sees other headers, are objects of their own.
 APART  := $(addprefix kernel/user/,$(patsubst %,ntdll/%.c,unwind dispatch seh ntdll_context \
           nt_stubs) $(patsubst %,msvcrt/%.c,crt_string wide character sort startup))
