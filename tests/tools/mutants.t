@@ -17,8 +17,8 @@
 # N=99999 KIND=people prove -v tests/tools/mutants.t :: 'pmc.c:96 bound'.
 #
 # QUICK=1: of the machines only the first looks with all tests, and no script: what it leaves is for
-# a person to judge; slow tests look on the first machine, if they are of the room. SAMPLE=30: 20 by
-# hand, 10 generated, as quick.
+# a person to judge; slow tests look on the first machine, if they are of the room. SAMPLE=15: so
+# many by hand, as quick.
 #
 # A row by hand: what is broken; the clause, or the test (group.name) that must notice, or a script
 # of the host where no test of the kernel can see it; the machine: a model, then variables of
@@ -45,7 +45,6 @@ my $kind = ($ENV{KIND} // '') eq 'people' ? $Mutants::PEOPLE : $ENV{KIND} // '';
 $jobs ||= 2;
 my $sampled = !$count && $sample;
 my $quick = $sampled || $ENV{QUICK};
-$count ||= int(($sample || 0) / 3);
 $seed = hex substr `git rev-parse HEAD:`, 0, 5 if !length($seed // '');
 use constant { SHARE => 50, MANY => 60 };
 my $TRAPS = '-fsanitize=undefined -fsanitize-undefined-trap-on-error'
@@ -89,12 +88,12 @@ sub room_of { my ($file) = @_; return (grep { $file =~ m{^$_->[0]/} } @rooms)[0]
 my %needed = Guards::needed(map { Text::content($_) } split /\n/, `git ls-files 'kernel/*.h'`);
 my %entry_of = map { $_->{id} => $_ } @{ Contract::entries('tests/contract.md') };
 my (@hand, @generated);
-@hand = Mutants::by_hand() if !$count || $sampled;
+@hand = Mutants::by_hand() if !$count;
 @hand = grep { my $all = "@$_[0, 1, 3]"; grep { $all =~ /$_/ } @ARGV } @hand if @ARGV;
-if ($sampled && 2 * $count < @hand) {
+if ($sampled && $sample < @hand) {
     srand $seed;
     @hand = map { $_->[1] } sort { $a->[0] <=> $b->[0] } map { [rand, $_] } @hand;
-    $#hand = 2 * $count - 1;
+    $#hand = $sample - 1;
 }
 # Objects of a source, in the kernel, in ring 3, or in both.
 sub objects
