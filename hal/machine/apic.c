@@ -82,7 +82,7 @@ static void mask_extended(void)
 }
 
 /* QEMU's TCG has an x2APIC from 9.0 on. With -icount it ends where RDMSR reads its timer: "Bad
- * icount read". */
+ * icount read". It is left alone, but for x2apic=on or where firmware has turned it on. */
 static bool is_tcg(void)
 {
     return cpu_features.hypervisor && cpuid(0x40000000, 0).ebx == 0x54474354; /* "TCGT" */
@@ -93,9 +93,10 @@ static bool prefers_x2; /* written at boot, before the first APIC is on */
 
 void apic_choose(const struct acpi_info *info)
 {
-    prefers_x2 = cpu_features.hypervisor && !is_tcg();
+    prefers_x2 = cpu_features.hypervisor;
     for (unsigned i = 0; i < info->apic_count; i++)
         prefers_x2 |= info->apic_ids[i] > MEMORY_ID_LAST;
+    prefers_x2 &= !is_tcg();
     char word[8];
     if (!boot_option("x2apic", word, sizeof word))
         return;
