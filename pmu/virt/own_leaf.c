@@ -65,10 +65,10 @@ static uint32_t front_last(void) { return virt_quirks.hyperv ? HYPERV_LAST : KVM
  * PerformanceMonitorsAvailable, EDX bit 2. */
 static void front_leaf(uint32_t n, uint32_t r[4])
 {
-    static const char hyperv[12] = "Microsoft Hv", kvm[12] = "KVMKVMKVM";
+    static const char hyperv[13] = "Microsoft Hv", kvm[13] = "KVMKVMKVM";
     if (n == 0) {
         r[A] = BASE + front_last();
-        memcpy(r + B, virt_quirks.hyperv ? hyperv : kvm, sizeof kvm);
+        memcpy(r + B, virt_quirks.hyperv ? hyperv : kvm, sizeof kvm - 1);
     } else if (virt_quirks.hyperv && n == 1) {
         r[A] = HYPERV_INTERFACE;
     } else if (!virt_quirks.hyperv && n == KVM_CLOCKS) {

@@ -121,11 +121,11 @@ lab_ops:
     op RW, movsb
     op RW, movsq
     op JUMP + OVER, jmp short $ + 3
-    op JUMP + OVER, jmp near $ + 6
+    op JUMP + OVER, jmp strict near $ + 6
     op CC + TK + OVER, jz short $ + 3
-    op CC + TK + OVER, jz near $ + 7
+    op CC + TK + OVER, jz strict near $ + 7
     op CC, jnz short $ + 3
-    op CC, jnz near $ + 7
+    op CC, jnz strict near $ + 7
     op CC + TK + OVER, loop $ + 3
     op CC + TK + OVER, loope $ + 3
     op CC, loopne $ + 3
