@@ -27,7 +27,6 @@ APART  := $(addprefix kernel/user/,$(patsubst %,ntdll/%.c,unwind dispatch seh nt
 WHOLE   = $(filter-out $(APART),$(sort $(wildcard kernel/user/$(1)/*.c)))
 WIN_OBJ = $(patsubst %.c,$(BUILD)/dll/%.o,$(filter kernel/user/$(1)/%,$(APART)) \
           kernel/user/$(1)/whole.c)
-.SECONDEXPANSION:
 .PRECIOUS: $(BUILD)/dll/kernel/user/%/whole.c
 $(BUILD)/dll/kernel/user/%/whole.c: kernel/user/$$* kernel/user/windows.mk | $$(@D)/
 	@printf '#include "%s"\n' $(call WHOLE,$*) > $@
@@ -109,4 +108,5 @@ $(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
 	$(Q)x86_64-w64-mingw32-objcopy -O binary -j .tests $@ $(@D)/ring3.tests
 
 $(BUILD)/tests/harness/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
-WIN_OBJECTS := $(RING3_OBJ) $(NTDLL_OBJ) $(KERNEL32_OBJ) $(MSVCRT_OBJ) $(ADVAPI32_OBJ)
+WIN_OBJECTS := $(RING3_OBJ) $(NTDLL_OBJ) $(KERNEL32_OBJ) $(MSVCRT_OBJ) $(ADVAPI32_OBJ) \
+          $(HANDLERS_OBJ)

@@ -67,29 +67,55 @@ static void console(void)
                        L"two parts\n");
 }
 
-/* As IsWindowsVersionOrGreater asks; 10.0.19045 is what runs here. */
-static BOOL is_version(DWORD major, DWORD minor, DWORD build, BYTE condition)
+/* 10.0.19045 is what runs here. build 0: not asked. */
+static BOOL is_version(DWORD major, DWORD minor, DWORD build, BYTE condition, BYTE of_minor)
 {
     OSVERSIONINFOEXW info = { .dwMajorVersion = major,
                               .dwMinorVersion = minor,
-                              .dwBuildNumber = build };
-    DWORD fields = VER_MAJORVERSION | VER_MINORVERSION | (build ? VER_BUILDNUMBER : 0);
+                              .dwBuildNumber = build,
+                              .dwPlatformId = VER_PLATFORM_WIN32_NT };
+    DWORD fields =
+        VER_MAJORVERSION | VER_MINORVERSION | VER_PLATFORMID | (build ? VER_BUILDNUMBER : 0);
     ULONGLONG conditions = VerSetConditionMask(0, VER_MAJORVERSION, condition);
-    conditions = VerSetConditionMask(conditions, VER_MINORVERSION, condition);
+    conditions = VerSetConditionMask(conditions, VER_MINORVERSION, of_minor);
+    conditions = VerSetConditionMask(conditions, VER_PLATFORMID, VER_EQUAL);
     return VerifyVersionInfoW(&info, fields,
                               VerSetConditionMask(conditions, VER_BUILDNUMBER, condition));
 }
 
 static void versions(void)
 {
+    static const struct {
+        WORD major, minor, build;
+        BYTE condition, of_minor;
+        BOOL holds;
+    } asked[] = {
+        { 6, 3, 0, VER_GREATER_EQUAL, VER_GREATER_EQUAL, TRUE }, /* IsWindowsVersionOrGreater */
+        { 10, 0, 0, VER_GREATER_EQUAL, VER_GREATER_EQUAL, TRUE },
+        { 10, 1, 0, VER_GREATER_EQUAL, VER_GREATER_EQUAL, FALSE },
+        { 10, 0, 19046, VER_GREATER_EQUAL, VER_GREATER_EQUAL, FALSE },
+        { 10, 0, 0, VER_GREATER, VER_GREATER, FALSE },
+        { 6, 3, 0, VER_GREATER, VER_GREATER, TRUE },
+        { 6, 3, 0, VER_LESS, VER_LESS, FALSE },
+        { 11, 0, 0, VER_LESS, VER_LESS, TRUE },
+        { 10, 0, 0, VER_LESS_EQUAL, VER_LESS_EQUAL, TRUE },
+        { 6, 3, 0, VER_LESS_EQUAL, VER_LESS_EQUAL, FALSE },
+        { 10, 0, 19045, VER_EQUAL, VER_EQUAL, TRUE },
+        { 10, 0, 19044, VER_EQUAL, VER_EQUAL, FALSE },
+        { 10, 1, 0, VER_EQUAL, VER_LESS, TRUE }, /* the first that differs decides */
+        { 11, 0, 0, VER_EQUAL, VER_GREATER_EQUAL, FALSE },
+        { 10, 0, 0, 0, 0, FALSE }, /* no condition */
+    };
     OSVERSIONINFOEXW info = { .wProductType = VER_NT_SERVER };
     char name[MAX_COMPUTERNAME_LENGTH + 1];
     DWORD room = sizeof name, small = 1;
-    IS(is_version(6, 3, 0, VER_GREATER_EQUAL) && is_version(10, 0, 0, VER_GREATER_EQUAL), 1);
-    FAILS(is_version(10, 1, 0, VER_GREATER_EQUAL), 0, ERROR_OLD_WIN_VERSION);
-    FAILS(is_version(10, 0, 19046, VER_GREATER_EQUAL), 0, ERROR_OLD_WIN_VERSION);
-    FAILS(is_version(6, 3, 0, VER_LESS), 0, ERROR_OLD_WIN_VERSION);
-    IS(is_version(11, 0, 0, VER_LESS) && is_version(10, 0, 19045, VER_EQUAL), 1);
+    for (unsigned i = 0; i < ARRAYSIZE(asked); i++) {
+        SetLastError(0);
+        IS(is_version(asked[i].major, asked[i].minor, asked[i].build, asked[i].condition,
+                      asked[i].of_minor),
+           asked[i].holds);
+        IS(GetLastError(), asked[i].holds ? 0 : ERROR_OLD_WIN_VERSION);
+    }
     FAILS(VerifyVersionInfoW(&info, VER_PRODUCT_TYPE, 1), 0, ERROR_BAD_ARGUMENTS);
     FAILS(VerifyVersionInfoW(&info, 0, 1), 0, ERROR_BAD_ARGUMENTS);
     IS(GetComputerNameA(name, &room) && room == 5 && !strcmp(name, "NTPMU"), 1);

@@ -409,7 +409,18 @@ sub check_mutants
 
 my $make = 'make --no-print-directory -s -j2';
 
-sub check_gcc { holds('gcc builds', failure($make)) }
+# And a change of any source builds again what it is part of; the sanitizers and coverage are no
+# part of this build.
+sub check_gcc
+{
+    holds('gcc builds', failure($make));
+    my %known = map { $_ => 1 } map { split }
+        `make -pq MAKEFLAGS= 2>/dev/null` =~ /^$gcc\S+: (.*)/mg;
+    my @built = grep { m{^(?:boot|hal|kernel|pmu|tests/(?:ring3|harness))/.*\.(?:c|asm)$}
+                       && !m{/sanitize/|/cover\.c$} } @sources;
+    holds('make knows what is built of each of ' . @built . ' sources',
+          map { $known{$_} ? () : "$_ changes, and nothing is built again" } @built);
+}
 sub check_clang
 {
     Environment::begin("$gcc/clang", 'dll'); # mingw-w64 builds ring 3

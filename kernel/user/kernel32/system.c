@@ -104,54 +104,46 @@ WINBOOL WINAPI GetVersionExA(LPOSVERSIONINFOA lpVersionInformation)
                    sizeof(OSVERSIONINFOEXA));
 }
 
-/* --- Conditions on the version, as ntdll's VerSetConditionMask joins them. --- */
+/* --- Conditions on the version, three bits for each field: ntdll's VerSetConditionMask. --- */
 
-enum { CONDITION_BITS = 3 };
-
-/* Major and minor version and those of the service pack are one number: the first that differs
- * decides, by the condition of the most significant that is asked. */
-static int compare_versions(const OSVERSIONINFOEXW *info, DWORD mask, unsigned *asked)
+static bool meets(DWORDLONG conditions, unsigned field, DWORD is, DWORD wanted)
 {
-    const struct peb *peb = teb()->peb;
-    static const uint8_t order[] = { 1, 0, 5, 4 }; /* VER_MAJORVERSION is bit 1, ... */
-    DWORD wanted[] = { info->dwMajorVersion, info->dwMinorVersion, info->wServicePackMajor,
-                       info->wServicePackMinor };
-    DWORD is[] = { peb->major, peb->minor, 0, 0 };
-    int differs = 0;
-    for (unsigned i = ARRAYSIZE(order); i-- > 0;)
-        if (mask >> order[i] & 1) {
-            *asked = order[i];
-            differs = is[i] != wanted[i] ? (is[i] > wanted[i] ? 1 : -1) : differs;
-        }
-    return differs;
+    switch (conditions >> 3 * field & 7) {
+    case VER_EQUAL: return is == wanted;
+    case VER_GREATER: return is > wanted;
+    case VER_GREATER_EQUAL: return is >= wanted;
+    case VER_LESS: return is < wanted;
+    case VER_LESS_EQUAL: return is <= wanted;
+    }
+    return false;
 }
 
-static bool holds(ULONGLONG conditions, unsigned field, int differs)
-{
-    unsigned condition = conditions >> field * CONDITION_BITS & 7;
-    return (differs > 0 && (condition == VER_GREATER || condition == VER_GREATER_EQUAL)) ||
-           (differs < 0 && (condition == VER_LESS || condition == VER_LESS_EQUAL)) ||
-           (!differs && (condition == VER_EQUAL || condition == VER_GREATER_EQUAL ||
-                         condition == VER_LESS_EQUAL));
-}
-
-/* NT: suites and product types are not known. */
+/* Of the fields that make up the version the first that differs decides, or else the last. NT:
+ * suites and product types are not known. */
 WINBOOL WINAPI VerifyVersionInfoW(LPOSVERSIONINFOEXW lpVersionInformation, DWORD dwTypeMask,
                                   DWORDLONG dwlConditionMask)
 {
     const struct peb *peb = teb()->peb;
     const OSVERSIONINFOEXW *info = lpVersionInformation;
-    const DWORD versions =
-        VER_MAJORVERSION | VER_MINORVERSION | VER_SERVICEPACKMAJOR | VER_SERVICEPACKMINOR;
-    unsigned asked = 0;
+    const struct {
+        unsigned field; /* as VER_MAJORVERSION is 1 << 1 */
+        DWORD is, wanted;
+    } versions[] = { { 1, peb->major, info->dwMajorVersion },
+                     { 0, peb->minor, info->dwMinorVersion },
+                     { 5, 0, info->wServicePackMajor },
+                     { 4, 0, info->wServicePackMinor } };
+    bool right = true, decided = false;
     if (!dwTypeMask || !dwlConditionMask || (dwTypeMask & (VER_SUITENAME | VER_PRODUCT_TYPE)))
         return fail(ERROR_BAD_ARGUMENTS);
-    int differs = compare_versions(info, dwTypeMask, &asked);
-    bool right = !(dwTypeMask & versions) || holds(dwlConditionMask, asked, differs);
-    differs = (peb->build > info->dwBuildNumber) - (peb->build < info->dwBuildNumber);
-    right = right && (!(dwTypeMask & VER_BUILDNUMBER) || holds(dwlConditionMask, 2, differs));
-    differs = (peb->platform > info->dwPlatformId) - (peb->platform < info->dwPlatformId);
-    right = right && (!(dwTypeMask & VER_PLATFORMID) || holds(dwlConditionMask, 3, differs));
+    for (unsigned i = 0; i < ARRAYSIZE(versions) && !decided; i++)
+        if (dwTypeMask >> versions[i].field & 1) {
+            right = meets(dwlConditionMask, versions[i].field, versions[i].is, versions[i].wanted);
+            decided = versions[i].is != versions[i].wanted;
+        }
+    if (dwTypeMask & VER_BUILDNUMBER)
+        right = right && meets(dwlConditionMask, 2, peb->build, info->dwBuildNumber);
+    if (dwTypeMask & VER_PLATFORMID)
+        right = right && meets(dwlConditionMask, 3, peb->platform, info->dwPlatformId);
     return right || fail(ERROR_OLD_WIN_VERSION);
 }
 
