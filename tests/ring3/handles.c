@@ -55,6 +55,9 @@ static void *place;
 static SIZE_T size;
 static ULONG old, counts[4];
 static THREAD_PERFORMANCE_DATA block;
+static MEMORY_BASIC_INFORMATION region;
+static KERNEL_USER_TIMES times;
+static CONTEXT context = { .ContextFlags = CONTEXT_INTEGER };
 static THREAD_PROFILING_INFORMATION on = { 0, 1, TRUE, &block };
 
 TAKES(set, ZwSetEvent(h, NULL))
@@ -75,6 +78,11 @@ TAKES(create_profile, ZwCreateProfile((PHANDLE)&place, h, (PVOID)0x400000, 64, 4
 TAKES(allocate, NtAllocateVirtualMemory(h, &place, 0, &size, MEM_RESERVE, PAGE_NOACCESS))
 TAKES(free_memory, NtFreeVirtualMemory(h, &place, &size, MEM_RELEASE))
 TAKES(protect, NtProtectVirtualMemory(h, &place, &size, PAGE_READONLY, &old))
+TAKES(query_memory,
+      NtQueryVirtualMemory(h, &size, MemoryBasicInformation, &region, sizeof region, NULL))
+TAKES(query_process, NtQueryInformationProcess(h, ProcessTimes, &times, sizeof times, NULL))
+TAKES(query_thread, NtQueryInformationThread(h, ThreadTimes, &times, sizeof times, NULL))
+TAKES(get_context, NtGetContextThread(h, &context))
 
 static const struct taker {
     NTSTATUS (*call)(HANDLE h);
@@ -101,6 +109,10 @@ static const struct taker {
     { allocate, &us, "NtAllocateVirtualMemory", PROCESS_VM_OPERATION },
     { free_memory, &us, "NtFreeVirtualMemory", PROCESS_VM_OPERATION },
     { protect, &us, "NtProtectVirtualMemory", PROCESS_VM_OPERATION },
+    { query_memory, &us, "NtQueryVirtualMemory", PROCESS_QUERY_INFORMATION },
+    { query_process, &us, "NtQueryInformationProcess", PROCESS_QUERY_INFORMATION },
+    { query_thread, &me, "NtQueryInformationThread", THREAD_QUERY_INFORMATION },
+    { get_context, &me, "NtGetContextThread", THREAD_GET_CONTEXT },
 };
 
 /* What a handle to such an object may have at most, or some of it. */

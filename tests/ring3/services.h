@@ -63,6 +63,7 @@ NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
 NTSTATUS ZwRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRecord,
                           BOOLEAN FirstChance);
 NTSTATUS ZwContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert);
+NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
 NTSTATUS KeSetHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG Count);
 NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount,
                                              PULONG Count);

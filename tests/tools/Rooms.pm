@@ -42,10 +42,10 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
     kernel/user 9480
-    tests/ring3 7920
+    tests/ring3 7930
     tests/guests 6240
     tests/machines 2360
-    tests/tools 8090
+    tests/tools 8100
     tests/programs 3890
     tests/drivers 2750
     tests/samples 1120

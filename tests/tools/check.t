@@ -305,6 +305,13 @@ sub check_routines
     holds(@routines . ' routines of drivers and ' . @functions . ' of programs are called by tests',
           @wrong, @routines && @functions ? () : 'none',
           grep { !$called{ $other{$_} // $_ } } @routines, @functions);
+    # These take handles of any kind or of a driver's files, none of an object, or end the caller.
+    my $others = qr/Close|Duplicate|Wait|File|ReadThread|TraceEvent|TerminateProcess/;
+    my @services = grep { !/$others/ } map { /^NTSTATUS Nt(\w+)\(HANDLE / }
+        map { Text::lines($_) } grep { m{^kernel/.*\.h$} } @sources;
+    my $tried = Text::content('tests/ring3/handles.c');
+    holds(@services . ' services are asked what they refuse of handles', @services ? () : 'none',
+          grep { $tried !~ /\b(?:Nt|Zw)$_\b/ } @services);
 }
 
 # Structures, constants and exports that both know; tests/tools/headers names the exceptions.
