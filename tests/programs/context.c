@@ -72,6 +72,9 @@ static void check_get(void)
     IS(GetThreadContext(thread, &other), TRUE);
     IS(other.Rbx, ONE);
     IS(other.Rip + other.EFlags, 11); /* not asked for */
+    other.ContextFlags = 0;
+    FAILS(GetThreadContext(thread, &other), FALSE, ERROR_INVALID_PARAMETER);
+    FAILS(GetThreadContext(thread, NULL), FALSE, ERROR_NOACCESS);
     FAILS(SetThreadContext(thread, &other), FALSE, ERROR_NOT_SUPPORTED);
     IS(ResumeThread(thread), 1);
     for (int i = 0; i < 20; i++) { /* one that runs is stopped for it */

@@ -175,7 +175,7 @@ check('tests/programs/beside.cpp', "PMU=none SMP=2 QEMU_ARGS='-cpu $_'", 0,
     for sort keys %caches;
 cmp_ok(-s "$build/program/beside.exe", '>', 250_000, 'the program has 250 KB')
     if wanted('beside.cpp');
-check('tests/programs/context.c', "PMU=none SMP=$_", 0, qr/\A122 checks, 0 wrong\n# PASS/) for 1, 4;
+check('tests/programs/context.c', "PMU=none SMP=$_", 0, qr/\A126 checks, 0 wrong\n# PASS/) for 1, 4;
 # The program checks what each group of the machine says of itself.
 check('tests/programs/groups.c', "PMU=none SMP=$_", 0,
       $_ > 64 ? qr/\A2 groups, 66 processors, 59 checks, 0 wrong\n# PASS/

@@ -114,8 +114,11 @@ VPMU_TEST(vpmu_quirks, brs,
         SKIP("no such list of branches");
     for (uint32_t n = 0; n < 33; n++) {
         uint64_t value = 0, wanted = n ? n : 3u << 3;
-        rdmsr_fault(n ? 0xc0010300 + n - 1 : 0xc000010f, &value);
+        uint32_t msr = n ? 0xc0010300 + n - 1 : 0xc000010f;
+        rdmsr_fault(msr, &value);
         CHECK_EQ(value, vpmu_quirk("brs") ? wanted : 0);
+        if (vpmu_quirk("brs")) /* Linux writes back what it read */
+            CHECK_EQ(wrmsr_fault(msr, value), 0);
     }
 }
 
