@@ -44,11 +44,14 @@ TEST(source_information, information_sizes,
 {
     HAL_PROFILE_SOURCE_INFORMATION info = { .Source = ProfileTime, .Interval = 0xa5a5a5a5 };
     HAL_PROFILE_SOURCE_INFORMATION_EX ex = { .Source = ProfileTime };
+    HAL_PROFILE_SOURCE_INTERVAL set = { ProfileTime, 5000 };
     ULONG returned;
     CHECK_STATUS(HalQuerySystemInformation(HalProfileSourceInformation, sizeof info - 1, &info,
                                            &returned),
                  STATUS_INFO_LENGTH_MISMATCH);
     CHECK_EQ(info.Interval, 0xa5a5a5a5);
+    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceInterval, sizeof set - 1, &set),
+                 STATUS_INFO_LENGTH_MISMATCH);
     CHECK_OK(HalQuerySystemInformation(HalProfileSourceInformation, sizeof ex, &ex, &returned));
     CHECK_EQ(returned, sizeof ex);
     CHECK(ex.Supported && ex.Interval == 10000 && ex.DefInterval == 10000);
