@@ -333,7 +333,7 @@ test: all iso payloads
 	{ $(PROVE) --timer -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | \
 	    tee $$said;) \
 	! grep -q '^make test: ' $$said || status=1; \
-	SAMPLE=15 $(PROVE) \
+	SAMPLE=10 $(PROVE) \
 	    $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit $(TOGETHER),--timer) \
 	    $(wildcard $(ALONE:%=tests/*/%.t)) $(if $(JUNIT),> $(JUNIT)) || status=1; \
 	[ $$status = 0 ] || { grep -A9 '^#   Failed test' $$said | tail -30; \

@@ -2,6 +2,7 @@
 /* Checks of a program, which prints those that fail. */
 #pragma once
 #include <stdio.h>
+#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
 static int checks, failures;

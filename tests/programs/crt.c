@@ -2,6 +2,7 @@
 /* The kernel's own msvcrt.dll, each function by its address there: mingw-w64 has its own in the
  * program for many, which would be called instead. text.c and format.c compare with the host. */
 #define __USE_MINGW_ANSI_STDIO 0
+#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #include <errno.h>
 #include <immintrin.h>

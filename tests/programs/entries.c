@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Libraries that tests/programs/programs.t makes: entry points, which print why they are called,
  * one that refuses, and exports that another library has. Prints what is wrong. */
+#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #include <winternl.h>
 #include "check.h"

@@ -3,6 +3,7 @@
  * Before each it calls a function, and says where that is: a trace with branches has it. */
 #include <stdio.h>
 #include <stdlib.h>
+#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
 static __attribute__((noinline)) void mark(void) { __asm__ volatile(""); }

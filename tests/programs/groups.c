@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Processor groups as a program sees them: counts, numbers, affinities. */
 #define _WIN32_WINNT 0x0601
+#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #include "check.h"
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <ntstatus.h>
 #define WIN32_NO_STATUS
+#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #include <winternl.h>
 #include "check.h"

@@ -3,6 +3,7 @@
  * it and back to its idle thread a thousand times in each. */
 #include <stdio.h>
 #include <stdlib.h>
+#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
 #define CPUS_MAX 64

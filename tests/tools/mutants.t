@@ -17,7 +17,7 @@
 # N=99999 KIND=people prove -v tests/tools/mutants.t :: 'pmc.c:96 bound'.
 #
 # QUICK=1: of the machines only the first looks with all tests, and no script: what it leaves is for
-# a person to judge; slow tests look on the first machine, if they are of the room. SAMPLE=15: so
+# a person to judge; slow tests look on the first machine, if they are of the room. SAMPLE=10: so
 # many by hand, as quick.
 #
 # A row by hand: what is broken; the clause, or the test (group.name) that must notice, or a script
