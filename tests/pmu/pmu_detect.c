@@ -36,10 +36,14 @@ static bool has_capabilities(void) { return cpuid(1, 0).ecx & 1u << 15; }
 
 LAB_TEST(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 S-1.0]")
 {
-    /* Zhaoxin's have Intel's leaf. */
-    bool amd = strcmp(cpu_features.vendor, "AuthenticAMD") == 0 ||
-               strcmp(cpu_features.vendor, "HygonGenuine") == 0;
-    bool intel = !amd;
+    /* Zhaoxin's have Intel's leaf, Hygon's AMD's counters. */
+    static const char *const vendors[] = { "AuthenticAMD", "HygonGenuine", "GenuineIntel",
+                                           "CentaurHauls", "  Shanghai  " };
+    unsigned at = 0;
+    while (at < ARRAY_SIZE(vendors) && strcmp(cpu_features.vendor, vendors[at]) != 0)
+        at++;
+    bool intel = at > 1;
+    CHECK(at < ARRAY_SIZE(vendors));
     CHECK_EQ(intel, lab_is_intel());
     CHECK_BECAUSE(cpuid(0, 0).eax, intel ? LEAF_PMU : 1, 0x7fffffff, "leaf 0Ah must be in range");
     const struct cpuid extended = cpuid(0x80000000, 0), first = cpuid(0, 0);
