@@ -82,9 +82,7 @@ static void measure_quiet(struct bench *b)
     for (unsigned i = 0; i < TRIES + LONG_TRIES; i++) {
         v.iterations = i < TRIES ? FEW + i : b->iterations;
         int64_t around = count_of_run(b, &v, b->select, 0);
-        if (around < 0)
-            b->measured->lost++; /* the counter stood still meanwhile */
-        else
+        if (around >= 0) /* else the counter stood still meanwhile */
             pmu_spread_add(&found, around);
     }
     b->around = found.low;
@@ -207,7 +205,7 @@ void hal_measure(void (*run)(struct hal_ring3_run *), bool nmi)
         uint64_t able = pmu_counters_for(pmu, events[e]);
         if (!able)
             continue;
-        struct bench *b = &benches[n++];
+        struct bench *b = &benches[n];
         *b = (struct bench){ .run = run,
                              .measured = m,
                              .what = (enum pmu_retired)e,
@@ -216,6 +214,11 @@ void hal_measure(void (*run)(struct hal_ring3_run *), bool nmi)
                              .each = e == PMU_RETIRED_INSTRUCTIONS ? 2 : 1 };
         b->iterations = long_stretch(b);
         measure_quiet(b);
+        if (!m->quiet[e].tries) {
+            m->silent |= 1u << e;
+            continue;
+        }
+        n++;
         measure_exceptions(b);
         measure_interrupts(b);
     }

@@ -249,6 +249,9 @@ void pmu_report_measured(const struct pmu_kind *kind)
     if (m->at_once < m->wanted)
         print("; only %u of %u counters count at the same time: the host has the others",
               m->at_once, m->wanted);
+    for (unsigned e = 0; e < PMU_RETIRED; e++)
+        if (m->silent >> e & 1)
+            print("; %s do not count in ring 3", e ? "branches" : "instructions");
     if (m->lost)
         print("; %u tries lost counts: something stops a counter that overflows", m->lost);
     print("\n");

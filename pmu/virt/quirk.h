@@ -24,6 +24,8 @@ enum {
     BUG_EVENT8,
     BUG_LATE,
     BUG_CPUID,
+    BUG_BRANCHES,
+    BUG_HELD,
     BUG_RESET,
     BUG_LOSING
 };

@@ -49,6 +49,7 @@ void model_write_counter(struct pmu *p, struct counter *c, uint64_t value)
     value &= counter_mask(p->model);
     if (virt_quirks.bug == BUG_DOWN && value < c->value)
         p->status |= counter_status((unsigned)(c - p->counters));
+    c->stands |= virt_quirks.bug == BUG_HELD && c->event != EVENT_NONE;
     c->value = value;
     c->late = false;
 }
@@ -125,7 +126,10 @@ void count_refresh(struct vcpu *v)
     p->caches = false;
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         struct counter *c = &p->counters[i];
-        c->event = c->throttled ? EVENT_NONE : c->event;
+        c->stands &= c->event != EVENT_NONE;
+        if (c->throttled || c->stands ||
+            (c->event == EVENT_BRANCHES && virt_quirks.bug == BUG_BRANCHES))
+            c->event = EVENT_NONE;
         p->counting |= c->event != EVENT_NONE;
         p->predicts |= c->event == EVENT_MISPREDICTED;
         p->caches |= c->event == EVENT_REFERENCES || c->event == EVENT_MISSES;
@@ -134,7 +138,7 @@ void count_refresh(struct vcpu *v)
         bool decoded = c->event >= EVENT_BRANCHES && c->event != EVENT_RECORDS; /* by the list */
         p->decoding[0] |= decoded && c->kernel;
         p->decoding[1] |= decoded && c->user;
-        c->held &= c->event != EVENT_NONE;
+        c->stands &= c->event != EVENT_NONE;
         c->in_cycle = c->event ? c->in_cycle : 0;
     }
 }

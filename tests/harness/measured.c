@@ -36,16 +36,20 @@ static void resume_measure(const struct test_measured *m)
         pause();
 }
 
-/* The host's limit is one of a tick: as many overflows as fit in two. */
+/* The host's limit is one of a tick: as many overflows as fit in two. One that does not even count
+ * to the first does not count on from what is written. */
 static void measure_throttle(struct test_measured *m)
 {
     uint64_t end = clock_ns() + BURST_NS, mask = pmu_mask(pmu_here(), the_ctr);
+    unsigned n = 0;
     pmu_program(the_ctr, lab_select(the_ctr, PMU_KERNEL), 0);
     pmu_start(PMU_BIT(the_ctr));
-    while (clock_ns() < end && !m->throttled) {
+    for (bool stopped = false; clock_ns() < end && !stopped; n++) {
         pmu_write(the_ctr, -(uint64_t)PERIOD & mask);
         lab_loop(PERIOD);
-        m->throttled = pmu_read(the_ctr) > mask / 2;
+        stopped = pmu_read(the_ctr) > mask / 2;
+        m->throttled = stopped && n;
+        m->held = stopped && !n;
     }
     pmu_stop(PMU_BIT(the_ctr));
 }
@@ -96,8 +100,9 @@ static void measure_exits(struct test_measured *m)
         return;
     uint64_t found = lab_count(bit_lowest(able), pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL),
                                0, lab_exits, EXITS);
-    m->exit_branches =
-        (int64_t)(found - lab_expected(&lab_exits_work, LAB_BRANCHES, EXITS)) / EXITS;
+    if (found) /* else no branch counts */
+        m->exit_branches =
+            (int64_t)(found - lab_expected(&lab_exits_work, LAB_BRANCHES, EXITS)) / EXITS;
 }
 
 static void measure_lost(struct test_measured *m)
@@ -206,6 +211,7 @@ void measured_print(unsigned cpu)
         { m->late_at_zero, "a counter at 0 has not overflowed yet" },
         { masks_otherwise, m->masks ? "a PMI masks its LVT entry" : "a PMI masks no LVT entry" },
         { m->throttled, "a counter that overflows often stops" },
+        { m->held, "a counter that is written while it counts stands still" },
         { m->global_used, "a reserved bit of a global register is kept, or faults" },
         { m->uncore, "MSR 391h is there below version 4" },
     };

@@ -11,6 +11,7 @@ struct test_measured {
     bool late_at_zero;     /* a counter that stops at exactly 0 has not reported its overflow */
     bool masks;            /* a PMI that is delivered masks its LVT entry */
     bool throttled;        /* a counter that overflows again and again stops for a while */
+    bool held;             /* one that is written while it counts does not count on */
     int64_t lag;           /* instructions from a PMI until counters freeze, by DEBUGCTL[12] */
     uint64_t select_kept;  /* reserved bits of an event select that keep what is written */
     bool global_used;      /* AMD: a reserved bit of a global register is kept, or faults */

@@ -19,7 +19,7 @@ my $tick = 1 / (POSIX::sysconf(POSIX::_SC_CLK_TCK()) || 100);
 sub follow
 {
     my ($parent) = @_;
-    syscall 157, 1, 9, 0, 0, 0 if `uname -sm` eq "Linux x86_64\n";
+    syscall 157, 1, 9, 0, 0, 0 if "@{[(POSIX::uname())[0, 4]]}" eq 'Linux x86_64';
     return getppid == $parent;
 }
 
