@@ -58,13 +58,17 @@ sub press
     return $key =~ /^serial (.)/ ? $machine->type($1) : $machine->monitor("sendkey $key");
 }
 
-# Chooses entries of GRUB's menu by their keys.
+# Chooses entries of GRUB's menus by their keys, each when its own menu is there, which may be drawn
+# twice: a key that comes early may be lost.
 sub choose
 {
     my ($machine, @keys) = @_;
-    for my $n (1 .. @keys) {
-        $machine->wait_for(qr/(?:is highlighted.*?){$n}/s) or return "menu $n does not come";
-        press($machine, $keys[$n - 1]);
+    my $from = 0;
+    for my $key (@keys) {
+        my $letter = $key eq 'ret' ? 't' : substr $key, -1;
+        $machine->wait_for(qr/ highlighted.*\b$letter - /s, $from) or return "no menu with $letter";
+        $from = length $machine->serial;
+        press($machine, $key);
     }
     return;
 }

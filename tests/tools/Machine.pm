@@ -134,12 +134,13 @@ sub go
     close delete $self->{gdb};
 }
 
-# Whether the serial stream matched before the machine ended or the time was over.
+# Whether the serial stream matched, from there on, before the machine ended or the time was over.
 sub wait_for
 {
-    my ($self, $pattern) = @_;
-    while ($self->serial !~ $pattern) {
-        return $self->serial =~ $pattern if !$self->runs || $self->late;
+    my ($self, $pattern, $from) = @_;
+    my $matches = sub { substr($self->serial, $from // 0) =~ $pattern };
+    while (!$matches->()) {
+        return $matches->() if !$self->runs || $self->late;
         sleep PAUSE;
     }
     return 1;
