@@ -28,8 +28,8 @@ WHOLE   = $(filter-out $(APART),$(sort $(wildcard kernel/user/$(1)/*.c)))
 WIN_OBJ = $(patsubst %.c,$(BUILD)/dll/%.o,$(filter kernel/user/$(1)/%,$(APART)) \
           kernel/user/$(1)/whole.c)
 .PRECIOUS: $(BUILD)/dll/kernel/user/%/whole.c
-$(BUILD)/dll/kernel/user/%/whole.c: kernel/user/$$* kernel/user/windows.mk | $$(@D)/
-	@printf '#include "%s"\n' $(call WHOLE,$*) > $@
+$(BUILD)/dll/kernel/user/%/whole.c: FORCE | $$(@D)/
+	@printf '#include "%s"\n' $(call WHOLE,$*) > $@.new; cmp -s $@.new $@ || cp $@.new $@
 $(BUILD)/dll/%/whole.o: $(BUILD)/dll/%/whole.c
 	$(call SAY,WCC)$(COMPILE) -MMD -MP -c -o $@ $<
 
