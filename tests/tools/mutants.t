@@ -285,12 +285,13 @@ sub reached
 }
 
 # A copy of the tree and of what is built of it, so that only what a mutant touches is built again.
-# Folders below with a kernel of their own are not of it.
+# Folders below with a kernel of their own are not of it, nor what others leave there.
 sub copy
 {
     my ($folder) = @_;
     make_path($folder);
-    my $others = "-path $build/mutants -o -path $build/check -o -exec test -e '{}/ntpmu.elf' \\;";
+    my $others = join ' -o ', (map { "-path $build/$_" } qw(mutants check linux boot-tests logs)),
+        "-exec test -e '{}/ntpmu.elf' \\;";
     system("(git ls-files; find $build -mindepth 1 -type d \\( $others \\)"
             . " -prune -o -type f -print) | sort -u | tr '\\n' '\\0' |"
             . " xargs -0 cp --parents -pt $folder") == 0 or die "cannot copy to $folder";
