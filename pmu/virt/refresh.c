@@ -138,7 +138,7 @@ void count_refresh(struct vcpu *v)
         bool decoded = c->event >= EVENT_BRANCHES && c->event != EVENT_RECORDS; /* by the list */
         p->decoding[0] |= decoded && c->kernel;
         p->decoding[1] |= decoded && c->user;
-        c->stands &= c->event != EVENT_NONE;
+        c->held &= c->event != EVENT_NONE;
         c->in_cycle = c->event ? c->in_cycle : 0;
     }
 }
