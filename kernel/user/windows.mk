@@ -21,7 +21,7 @@ define library
 endef
 
 # All of a library is compiled as one file: mingw-w64's headers are most of the work. But what
-# handlers.sys takes too, stubs, and what sees other headers, are objects of their own.
+# handlers.sys takes too, stubs, and what needs other headers (startup.c <stdlib.h>) stand apart.
 APART  := $(addprefix kernel/user/,$(patsubst %,ntdll/%.c,unwind dispatch seh ntdll_context \
           nt_stubs) $(patsubst %,msvcrt/%.c,crt_string wide character sort startup))
 WHOLE   = $(filter-out $(APART),$(sort $(wildcard kernel/user/$(1)/*.c)))

@@ -64,7 +64,7 @@ static COLD unsigned vex_byte(const struct insn *i) { return i->byte[i->modrm_at
 
 static COLD bool is_long_vector(const struct copied *s) { return s->i.vex && vex_byte(&s->i) & 4; }
 
-/* Of these prefixes at most one. */
+/* Of these prefixes at most one; PREFIXES: there are more. */
 enum { NO_PREFIX, PREFIX_66, PREFIX_F3, PREFIX_F2, PREFIXES };
 static COLD unsigned vector_prefix(const struct insn *i)
 {
