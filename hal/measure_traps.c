@@ -82,7 +82,9 @@ static void measure_quiet(struct bench *b)
     for (unsigned i = 0; i < TRIES + LONG_TRIES; i++) {
         v.iterations = i < TRIES ? FEW + i : b->iterations;
         int64_t around = count_of_run(b, &v, b->select, 0);
-        if (around >= 0) /* else the counter stood still meanwhile */
+        if (around < 0)
+            b->measured->stood[b->what]++;
+        else
             pmu_spread_add(&found, around);
     }
     b->around = found.low;
@@ -214,10 +216,8 @@ void hal_measure(void (*run)(struct hal_ring3_run *), bool nmi)
                              .each = e == PMU_RETIRED_INSTRUCTIONS ? 2 : 1 };
         b->iterations = long_stretch(b);
         measure_quiet(b);
-        if (!m->quiet[e].tries) {
-            m->silent |= 1u << e;
+        if (!m->quiet[e].tries)
             continue;
-        }
         n++;
         measure_exceptions(b);
         measure_interrupts(b);

@@ -193,12 +193,14 @@ static void print_traps(const struct pmu_measured *m)
 {
     static const char *const names[PMU_TRAPS] = { "an interrupt adds ", ", an exception ",
                                                   ", an NMI " };
-    bool any = false;
+    bool any = false, measured = false;
     for (unsigned t = 0; t < PMU_TRAPS; t++)
-        for (unsigned e = 0; e < PMU_RETIRED; e++)
+        for (unsigned e = 0; e < PMU_RETIRED; e++) {
             any |= m->trap[t][e].low || m->trap[t][e].high;
+            measured |= m->trap[t][e].tries;
+        }
     if (!any)
-        print("traps add nothing to ring 3");
+        print(measured ? "traps add nothing to ring 3" : "no trap was measured");
     for (unsigned t = 0; t < PMU_TRAPS && any; t++) {
         print_spread(names[t], &m->trap[t][PMU_RETIRED_INSTRUCTIONS], "");
         print_spread(" + ", &m->trap[t][PMU_RETIRED_BRANCHES], "");
@@ -250,8 +252,10 @@ void pmu_report_measured(const struct pmu_kind *kind)
         print("; only %u of %u counters count at the same time: the host has the others",
               m->at_once, m->wanted);
     for (unsigned e = 0; e < PMU_RETIRED; e++)
-        if (m->silent >> e & 1)
-            print("; %s do not count in ring 3", e ? "branches" : "instructions");
+        if (m->stood[e])
+            print("; %s of ring 3 were not counted in %u of %u tries",
+                  e == PMU_RETIRED_BRANCHES ? "branches" : "instructions", m->stood[e],
+                  m->stood[e] + m->quiet[e].tries);
     if (m->lost)
         print("; %u tries lost counts: something stops a counter that overflows", m->lost);
     print("\n");

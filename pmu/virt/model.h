@@ -58,10 +58,11 @@ struct counter {
     uint64_t lack;         /* what this RDPMC does not show yet */
     bool late;             /* it wrapped to 0 and will report that at the next event */
     bool has_host, denied; /* the host gave it a counter, or had none left when it asked */
-    bool throttled, stands;
-    bool forgets, stale; /* the next event is counted; this one is not, but cycles are */
-    uint16_t remembered; /* event and unit mask of the last select */
-    uint64_t overflows;  /* in this tick of the host */
+    bool throttled;        /* by the host, until its next tick */
+    bool stands;           /* by the bug `held`, until it is disabled */
+    bool forgets, stale;   /* the next event is counted; this one is not, but cycles are */
+    uint16_t remembered;   /* event and unit mask of the last select */
+    uint64_t overflows;    /* in this tick of the host */
 };
 
 /* Effects that come some instructions after their cause. */

@@ -168,7 +168,8 @@ static bool is_unusual(const struct pmu_kind *pmu)
             traps |= differs(&m->trap[t][e], 0);
     return traps || pmu_ring3_inexact(pmu) || differs(&m->skid, 0) || differs(&m->pmis, 1) ||
            differs(&m->enabling, 1) || differs(&m->exit, 1) || differs(&m->exit_at_255, 0) ||
-           m->at_once < m->wanted || m->lost || m->silent;
+           m->at_once < m->wanted || m->lost || m->stood[PMU_RETIRED_INSTRUCTIONS] ||
+           m->stood[PMU_RETIRED_BRANCHES];
 }
 
 static void print_kind(const struct pmu_kind *pmu)

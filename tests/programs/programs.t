@@ -428,7 +428,7 @@ for (['program/events.exe', 10, 'PASS'], ['program/driver_try.sys', 5, 'loaded']
     my ($image, $count, $some) = @$_;
     my $fuzzed = `SEED=1 COUNT=$count BUILD=$build tests/programs/fuzz-images $build/$image 2>&1`;
     ok(!$? && $fuzzed =~ /^$count images, seed 1: (?=.*FAIL)(?=.*$some)/m
-       && $fuzzed =~ /^@{[200 * $count]} images, seed 1: [1-9]\d{2,3} opened$/m,
+       && $fuzzed =~ /^@{[200 * $count]} images, seed 1: (\d+) opened$/m && $1 > 100 * $count,
        "$count mutated copies of $image are refused, run or end by themselves") or diag($fuzzed);
 }
 done_testing;
