@@ -40,8 +40,8 @@ struct pmu_measured {
     unsigned wanted;  /* counters with an event that must happen; a host may need some itself */
     /* By hal/measure_traps.c, from a call into ring 3. */
     bool done;
+    uint16_t stood[PMU_RETIRED];                    /* tries of `quiet` in which it stood still */
     struct pmu_spread quiet[PMU_RETIRED];           /* excess counts in ring 3 without a trap */
-    unsigned stood[PMU_RETIRED];                    /* tries of these in which it stood still */
     struct pmu_spread trap[PMU_TRAPS][PMU_RETIRED]; /* excess counts for each trap */
     bool traps_add;                                 /* one of these is known, and not 0 */
     unsigned lost;          /* tries in which the counter stopped: they are in no spread */
