@@ -266,10 +266,10 @@ help-all:
 # Done above, before anything looks for what it installs.
 deps: ; @:
 
-# Which tests run where.
+# Which tests run where; none that is slow in instrumented builds, unless asked for.
 -include tests/tools/choices.mk
-run: export TESTS := $(or $(TESTS),$(if $(KASAN)$(UBSAN),$(NOT_SHIPPED)),\
-                          $(if $(KCSAN),$(NOT_TIMED)))
+run: export TESTS := $(or $(TESTS),$(if $(KASAN)$(UBSAN),$(NOT_SHIPPED:%=%,-slow)),\
+                          $(if $(KCSAN),$(NOT_TIMED:%=%,-slow)))
 # Red zones take memory.
 run: export MEMORY := $(or $(MEMORY),$(if $(KASAN),512,256))
 # The slow tests take half of the time; TESTS='*' and make test run them.

@@ -18,7 +18,7 @@ for ('', 'ARGS=hot=all', 'la57') {
     my $levels = /la57/ ? $_ : '';
     my $all = $levels ? 100 : 300;
     my $options = $levels ? '' : $_;
-    my $words = "PMU=intel-v5 $options PAYLOAD=$build/blocks.elf PAYLOAD_ARGS=$levels TIMEOUT=300 "
+    my $words = "PMU=intel-v5 $options PAYLOAD=$build/blocks.elf PAYLOAD_ARGS=$levels TIMEOUT=60 "
         . 'TAP=1';
     my $said = `$words tests/tools/run 2>&1 </dev/null`;
     is($? >> 8, 0, "$_: each sequence does the same") or diag $said;
@@ -30,7 +30,7 @@ for ('', 'ARGS=hot=all', 'la57') {
 }
 
 # Sequences are stepped here; those that a timer ended there are not compared.
-my $words = "PMU=intel-v5,step PAYLOAD=$build/blocks.elf PAYLOAD_ARGS=lists TIMEOUT=300 TAP=1";
+my $words = "PMU=intel-v5,step PAYLOAD=$build/blocks.elf PAYLOAD_ARGS=lists TIMEOUT=60 TAP=1";
 my $stepped = `$words tests/tools/run 2>&1 </dev/null`;
 $list{steps} = lists($stepped);
 my @both = grep { exists $list{''}{$_} } sort keys %{ $list{steps} };

@@ -240,7 +240,7 @@ $SIG{INT} = $SIG{TERM} = sub { kill TERM => keys %running; exit 1 };
 @machines = grep { my $name = $_->{name}; grep { $name =~ /$_/ } @ARGV } @machines if @ARGV;
 my @builds = grep { my $build = $_->[0]; !@ARGV
                     || grep { $_->{variables} =~ m{^BUILD=\S+/$build } } @machines }
-    ['kasan', 'KASAN=1'], ['kcsan', 'KCSAN=1'], ['clang', 'CC=clang FILLED=1 UBSAN=1'];
+    ['kcsan', 'KCSAN=1'], ['traps', 'KASAN=1 UBSAN=1 FILLED=1'];
 plan tests => 1 + @builds + @machines;
 ok(%made && !@nowhere, 'each quirk is on a machine') or diag("@nowhere");
 for (@builds) {

@@ -51,7 +51,7 @@ my $TRAPS = '-fsanitize=undefined -fsanitize-undefined-trap-on-error'
     . ' -ftrivial-auto-var-init=pattern'; # the Makefile's UBSAN and FILLED
 Environment::forget(qw(N SEED SAMPLE ROOM QUICK KIND));
 $ENV{BUILD} = $build;
-$ENV{TIMEOUT} = 120; # a host may be busy
+$ENV{TIMEOUT} = 40; # of the emulator's time, of which nothing takes a quarter
 
 # Of which files: the tests that look first at a line, on the first two machines; the scripts that
 # look before all other tests; those that look last.
