@@ -78,6 +78,7 @@ static const char *read_optional(struct pe *pe, const uint8_t *optional, uint16_
     pe->base = u64(optional + 24);
     pe->size = u32(optional + 56);
     pe->headers = u32(optional + 60);
+    pe->checksum = u32(optional + 64);
     pe->subsystem = u16(optional + 68);
     pe->stack_reserve = u64(optional + 72);
     pe->stack_commit = u64(optional + 80);
@@ -144,6 +145,7 @@ static const char *read_headers(struct pe *pe, const uint8_t *file, uint64_t siz
         return wrong;
     uint16_t optional_size = u16(coff + 16);
     pe->sections = u16(coff + 2);
+    pe->time = u32(coff + 4);
     pe->symbol_table = u32(coff + 8);
     pe->symbols = u32(coff + 12);
     pe->flags = u16(coff + 18);

@@ -36,6 +36,7 @@ struct pe {
     uint16_t sections, subsystem, flags;
     bool packed; /* sections are not on pages of their own: SectionAlignment is below a page */
     uint32_t symbol_table, symbols; /* COFF's, in the file; 0 symbols: none */
+    uint32_t time, checksum;        /* by which debuggers know it again */
     uint64_t stack_reserve, stack_commit;
     struct pe_directory directories[PE_DIRECTORIES];
 };

@@ -129,15 +129,15 @@ static int program_module(void)
 /* What the host wants to know of the program beside the session. False: the port stopped. */
 static bool stop_trace(void)
 {
-    static char facts[32 * (IMAGE_NAME_MAX + 40)];
+    static char facts[32 * (IMAGE_NAME_MAX + 60)];
     const struct image *image;
     size_t n = 0;
     int module = program_module();
     if (module >= 0)
         n += print_to(facts, sizeof facts, "program %s\n", command_line((unsigned)module));
     for (unsigned i = 0; (image = image_laid_out(i)); i++)
-        n += print_to(facts + n, sizeof facts - n, "image %p %u %s\n", (void *)image->base,
-                      image->pe.size, image->name);
+        n += print_to(facts + n, sizeof facts - n, "image %p %u %u %u %s\n", (void *)image->base,
+                      image->pe.size, image->pe.checksum, image->pe.time, image->name);
     return trace_export_stop(facts);
 }
 

@@ -129,9 +129,9 @@ sub last_records
     my $end = $trace->{end};
     my $time = $end->{end};
     my @images = map {
-        my ($base, $size, @name) = @$_;
-        record($time, 3, 0x1404, pack('Q< Q< V3 C2 v Q< V4', hex $base, $size, 4, 0, 0, 0, 0, 0,
-                                      hex $base, 0, 0, 0, 0) . utf16("@name"));
+        my ($base, $size, $checksum, $made, @name) = @$_;
+        record($time, 3, 0x1404, pack('Q< Q< V3 C2 v Q< V4', hex $base, $size, 4, $checksum, $made,
+                                      0, 0, 0, hex $base, 0, 0, 0, 0) . utf16("@name"));
     } @{ $end->{image} };
     return (interval_records($time, 0x0f4a, $end->{interval}), @images,
             process_records($time, 0x0304, $end->{program}),

@@ -32,7 +32,7 @@ mask 4
 interval 0 10000 Timer
 thread 0 1 FFFFF800 FFFFF000 0 FFFFFFFF81000000 8 boot
 END
-my $end = "events 4\nlost %d\nexporter 1\nend 2000\nprogram a.exe b\nimage 400000 8192 a.exe\n";
+my $end = "events 4\nlost %d\nexporter 1\nend 2000\nprogram a.exe b\nimage 400000 8192 3 5 a.exe\n";
 
 # A context switch with one counter.
 sub switch
@@ -118,7 +118,8 @@ is(unpack('V', $of{0xf30}{payload}) . EtlReader::text(substr $of{0xf30}{payload}
 is(join(' ', map { sprintf '%x', $_->{hook} } grep { $_->{hook} != 0x524 } @{ $read->{records} }),
    'b0a f30 f49 303 303 503 548 1404 304 304',
    'machine, counters, intervals, processes, threads, images');
-is(EtlReader::text(substr $of{0x1404}{payload}, 0x38), 'a.exe', 'an image has its name');
+is(join(' ', unpack 'Q< Q< V3', $of{0x1404}{payload}), "@{[0x400000]} 8192 4 3 5",
+   'an image has its place, checksum and time');
 # What the reader demands: each demand is seen refusing. The third buffer is CPU 0's first.
 my $third = 2 * 2048;
 for (['is cut short', -1, '', 'buffers of 2048 bytes'],

@@ -92,9 +92,17 @@ sub line_of_event
     return ($cpu, join ' ', $time, $name, @numbers);
 }
 
+# Size, checksum and time that an image's headers have.
+sub image_of
+{
+    my $bytes = Text::content($_[0]);
+    my ($time, @others) = unpack 'x8 V x68 V x4 V', substr $bytes, unpack 'x60 V', $bytes;
+    return "@others $time";
+}
+
 # The .etl of the same run, read by our own reader: its header; records as lines, by CPU; the names
 # of its counters; what each thread counted, by the differences between context switches; the names
-# of its images.
+# of its images, with size, checksum and time.
 sub read_etl
 {
     my ($folder) = @_;
@@ -104,7 +112,8 @@ sub read_etl
         my $hook = $_->{kind} == 0x14 ? 'branches' : $_->{hook};
         push @{ $lines{ $_->{cpu} } }, line_of_record($_, $hook) if $hook{$hook};
         @names = names_of($_->{payload}) if $hook eq 0xf30;
-        $image{ EtlReader::text(substr $_->{payload}, 56) } = 1 if $hook eq 0x1404;
+        $image{ EtlReader::text(substr $_->{payload}, 56) } = join ' ', unpack 'x8 Q< x4 V2',
+            $_->{payload} if $hook eq 0x1404;
         next if $_->{hook} != 0x524;
         die "a context switch of another size\n" if length $_->{payload} != 0x18;
         my ($new, $old) = unpack 'V V', $_->{payload};
@@ -164,8 +173,10 @@ sub check
     my @masks = @{ $header->{masks} };
     push @wrong, "the .etl's masks are @masks\n" # PERF_CONTEXT_SWITCH, PERF_SYSCALL
         if !($masks[1] & 4) != !$seen{CONTEXTSWAP} || !($masks[2] & 0x40) != !$seen{SYSCALL_ENTER};
-    push @wrong, map { $image->{$_} ? () : "the .etl has no image $_\n" }
-        $program =~ /DRIVER/ ? () : ("$name.exe", 'ntdll.dll', 'kernel32.dll');
+    push @wrong, map { ($image->{s{.*/}{}r} // '') eq image_of($_) ? ()
+                           : "the .etl has another image $_\n" }
+        $program =~ /DRIVER/ ? ()
+        : ("$folder/program/$name.exe", map { "$build/dll/$_.dll" } qw(ntdll kernel32));
     for (grep { $_->[0] =~ /^\d/ } rows($output)) {
         my ($id, undef, @counts) = @$_;
         my @own = map { $_ // 0 } @{ $thread->{$id}{counts} }[0 .. $#counts];
