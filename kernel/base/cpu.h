@@ -58,6 +58,7 @@ _Static_assert(offsetof(struct cpu, self) == CPU_SELF, "layout.h");
 _Static_assert(offsetof(struct cpu, kernel_rsp) == CPU_KERNEL_RSP, "layout.h");
 _Static_assert(offsetof(struct cpu, user_rsp) == CPU_USER_RSP, "layout.h");
 _Static_assert(offsetof(struct cpu, thread) == CPU_THREAD, "layout.h");
+_Static_assert(offsetof(struct cpu, gdt) == CPU_GDT, "layout.h");
 
 struct cpu_features {
     char vendor[13], name[49];
@@ -65,7 +66,9 @@ struct cpu_features {
     unsigned family, model, stepping;
     unsigned physical_bits; /* of an address */
     bool hypervisor, x2apic, smep, smap, nx, pat;
-    bool arat; /* the APIC timer goes on in every sleep */
+    bool emulated; /* a KVM emulates ring 0, and does not know all that CPUID promises */
+    bool fsgsbase; /* ring 3 may execute RDFSBASE and the like, and so may we */
+    bool arat;     /* the APIC timer goes on in every sleep */
 };
 
 extern struct cpu *cpus[MAX_CPUS]; /* [0, cpu_count); written while CPUs start, then const */

@@ -29,16 +29,24 @@ static bool is_on_stack(uint64_t rsp)
     return rsp - (uint64_t)step.thread->stack < KERNEL_STACK_SIZE;
 }
 
+/* With ring 3's stack the entry of SYSCALL begins. */
+static bool window_begins(const struct trap_frame *frame)
+{
+    return frame->rip == (uint64_t)step.window->from && !(frame->cs & 3) &&
+           (is_on_stack(frame->rsp) || frame->rsp < USER_END);
+}
+
 static bool window_is_over(const struct trap_frame *frame)
 {
     return frame->rip == step.to && frame->rsp > step.rsp;
 }
 
-/* Of a gate's window the IRETQ is the last: what it returns to is not stepped. */
+/* Of a gate's window the IRETQ, or SYSRET, is the last: what it returns to is not stepped. */
 static bool is_last(const struct trap_frame *frame)
 {
     const uint8_t *code = (const uint8_t *)frame->rip;
-    return frame->rsp == step.rsp && code[0] == 0x48 && code[1] == 0xcf;
+    return frame->rsp == step.rsp && code[0] == 0x48 &&
+           (code[1] == 0xcf || (code[1] == 0x0f && code[2] == 0x07));
 }
 
 /* Of memory, which no step needs to see: the next stop is where the function returns to. */
@@ -71,16 +79,16 @@ static void send_event(void)
 
 bool step_trap(struct trap_frame *frame)
 {
-    if (step.before && frame->rip == (uint64_t)step.window->from && is_on_stack(frame->rsp)) {
-        step.before = false;
-        step.inside = true;
-        step.rsp = frame->rsp;
-        step.to = *(const uint64_t *)frame->rsp;
-    }
-    frame->rflags |= RFLAGS_RF; /* past the breakpoint */
     /* A switch's POPFQ has cleared TF: this is another thread. */
     if (!(frame->rflags & RFLAGS_TF) && !is_on_stack(frame->rsp))
         step.inside = false;
+    if (step.before && window_begins(frame)) {
+        step.before = false;
+        step.inside = true;
+        step.rsp = frame->rsp;
+        step.to = is_on_stack(frame->rsp) ? *(const uint64_t *)frame->rsp : 0;
+    }
+    frame->rflags |= RFLAGS_RF; /* past the breakpoint */
     step.inside = step.inside && !window_is_over(frame);
     if (step.inside && step.look)
         step.look((const uint8_t *)frame->rip);
@@ -110,7 +118,6 @@ static void begin_steps(void)
     sidt(&kernel_idt);
     memcpy(gates, (const void *)kernel_idt.base, sizeof gates);
     gate_set(&gates[EXC_DEBUG], (uint64_t)step_on_debug);
-    gates[EXC_DEBUG].ist = 0; /* it looks at the interrupted stack */
     lidt(&mine);
 }
 

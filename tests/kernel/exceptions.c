@@ -63,6 +63,15 @@ TEST(exceptions, floating_point, "stack faults of x87 and exceptions of SSE each
     check_rows(ROWS(EMULATED));
 }
 
+TEST(exceptions, bases,
+     "ring 3 reads and writes its FS and GS base; where the CPU has no FSGSBASE, that is undefined")
+{
+    const struct row *rows = ROWS(BASES);
+    for (; rows->name && cpu_features.fsgsbase; rows++)
+        CHECK_OK(user_run(user_exception, rows->kind));
+    check_rows(rows);
+}
+
 TEST(exceptions, caches, "INVD and WBINVD are ring 0's too")
 {
     if (user_run(user_exception, KIND_wbinvd) == STATUS_SUCCESS)

@@ -8,11 +8,12 @@
 #define PERIOD 20000u /* more than the handler has, stepped and under KASAN */
 #define PERIOD_RING3 1000u
 #define NEVER 0x7fffffffu
+#define KERNEL_LIKE 0xffffdeadbeef0000ul /* in no table of ours */
 
 extern const uint8_t trap_stubs[256][16];
 extern void switch_stacks(void);
-extern void user_spin(uint64_t unused);
-extern uint64_t user_state;
+extern void syscall_entry(void);
+extern uint64_t user_spinning;
 
 /* The address of a function, which C does not convert. */
 static const void *code_of(void (*function)(void)) { return (const void *)(uint64_t)function; }
@@ -141,21 +142,66 @@ TEST(windows, pmi,
 }
 
 TEST(windows, pmi_ring3,
-     "the same where the interrupt comes out of ring 3, before and after SWAPGS: the thread there "
-     "goes on [slow]")
+     "the same where the interrupt comes out of ring 3, before and after SWAPGS, with a GS base "
+     "that "
+     "looks like the kernel's: the thread there goes on [slow]")
 {
     SKIP_WITHOUT_PMIS();
     SKIP_IF_STEPPED();
     test_run_on(0);
     struct process *process = user_process();
     REQUIRE(process != NULL);
-    struct thread *thread = user_thread("spinner", process, (uint64_t)user_spin, 0, cpu_set_one(0));
+    struct thread *thread = user_thread("spinner", process, (uint64_t)user_spin,
+                                        cpu_features.fsgsbase ? KERNEL_LIKE : 0, cpu_set_one(0));
     if (CHECK(thread != NULL)) {
         peek_wait(process, &user_state, 1);
         check_pmis(thread, overflow_ring3_twice);
         CHECK_EQ(thread->ended, 0);
     }
     end_by_force(process, thread);
+}
+
+/* --- Ring 3's GS base. --- */
+
+static struct process *entering;
+
+static void two_rounds(void *)
+{
+    uint64_t before = peek(entering, &user_spinning);
+    for (unsigned i = 0; i < PEEK_TRIES && peek(entering, &user_spinning) < before + 2; i++)
+        sched_switch(WrYieldExecution);
+}
+
+static void check_entries(uint64_t gs_base)
+{
+    struct process *process = entering = user_process();
+    REQUIRE(process != NULL);
+    CHECK(process_write(process, (uint64_t)&user_gs, &gs_base, sizeof gs_base));
+    struct thread *thread = user_thread("enters", process, (uint64_t)user_enter,
+                                        (uint64_t)syscall_entry, cpu_set_one(0));
+    if (CHECK(thread != NULL)) {
+        peek_wait(process, &user_spinning, 1);
+        const struct step_window call = { code_of(syscall_entry), STEP_NMI, 0, thread };
+        const struct step_window fault = { trap_stubs[EXC_PAGE_FAULT], STEP_NMI, 2, thread };
+        unsigned calls = step_nmis(&call, two_rounds), faults = step_nmis(&fault, two_rounds);
+        CHECK(calls > 80 && faults > 30);
+        CHECK_EQ(thread->ended, 0);
+        test_note("%lx: an NMI at each of %u and %u instructions", gs_base, calls, faults);
+    }
+    end_by_force(process, thread);
+}
+
+TEST(windows, ring3_gs,
+     "an NMI at any instruction of a system call and of a page fault of ring 3 finds the kernel's "
+     "GS, whatever ring 3's is: 0, this CPU's own block, another's, an address that nothing has")
+{
+    SKIP_IF_SAFE();
+    SKIP_IF_STEPPED();
+    test_run_on(0);
+    const uint64_t bases[] = { USER_GS_LEFT, 0, (uint64_t)cpus[0], (uint64_t)cpus[cpu_count - 1],
+                               KERNEL_LIKE };
+    for (unsigned i = 0; i < (cpu_features.fsgsbase ? ARRAY_SIZE(bases) : 1); i++)
+        check_entries(bases[i]);
 }
 
 /* --- The switch of stacks. --- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The registers of x87, SSE, AVX and AVX-512 as ring 3 has them. */
+/* The registers of x87, SSE, AVX and AVX-512 as ring 3 has them, and its FS and GS bases. */
 #include "tests/ring3/fpu.h"
 #include "tests/ring3/helpers.h"
 
@@ -49,7 +49,7 @@ static void fill_values(uint64_t *values, unsigned count, uint64_t seed)
         values[i] = (seed + i) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static bool ymm, wide; /* AVX is there, AVX-512 */
+static bool ymm, wide, bases; /* AVX is there, AVX-512, FSGSBASE */
 
 /* All of XMM where there are no YMM. */
 static void load_xmm(const uint64_t *values)
@@ -67,12 +67,27 @@ static void store_xmm(uint64_t *values)
     memcpy(values, x + 160, XMM_WORDS * 8);
 }
 
+static void load_bases(const uint64_t *values)
+{
+    ring3_wrfsbase(values[0] >> 17);
+    ring3_wrgsbase(~(values[1] >> 17)); /* it looks like the kernel's */
+}
+
+static bool bases_are(const uint64_t *values, uint64_t teb)
+{
+    uint64_t gs = ring3_rdgsbase();
+    ring3_wrgsbase(teb);
+    return ring3_rdfsbase() == values[0] >> 17 && gs == ~(values[1] >> 17);
+}
+
 /* Whether what was loaded is there after some time in which others ran. */
 static DWORD keep(PVOID seed)
 {
-    uint64_t values[ZMM_WORDS], found[ZMM_WORDS];
+    uint64_t values[ZMM_WORDS], found[ZMM_WORDS], teb = bases ? ring3_rdgsbase() : 0;
     for (unsigned i = 0; i < ROUNDS; i++) {
         fill_values(values, ZMM_WORDS, (uint64_t)seed * 1000003 + i);
+        if (bases)
+            load_bases(values);
         if (wide)
             avx512_load(values);
         (ymm ? avx_load : load_xmm)(values);
@@ -82,6 +97,8 @@ static DWORD keep(PVOID seed)
             Sleep(1);
         else
             ring3_work(20000);
+        if (bases && !bases_are(values, teb))
+            return 3;
         (ymm ? avx_store : store_xmm)(found);
         if (memcmp(values, found, (ymm ? YMM_WORDS : XMM_WORDS) * 8) != 0)
             return 1;
@@ -98,6 +115,7 @@ void user_fpu_survives(uint64_t xcr0)
 {
     HANDLE threads[THREADS];
     ymm = xcr0 & AVX;
+    bases = xcr0 & USER_BASES;
     wide = (xcr0 & 0xe6) == 0xe6;
     for (uint64_t i = 0; i < THREADS; i++)
         threads[i] = ring3_start(keep, (PVOID)(i + 1));
@@ -120,7 +138,10 @@ static DWORD look_at_fpu(PVOID xcr0)
     memcpy(&first_control, x, 2);
     memcpy(&first_status, x + 2, 2);
     memcpy(&first_mxcsr, x + 24, 4);
-    return ring3_all(x + 160, 256, 0) && x[4] == 0;
+    uint64_t teb;
+    asm volatile("mov %%gs:0x30,%0" : "=r"(teb));
+    bool fresh = !bases || (!ring3_rdfsbase() && ring3_rdgsbase() == teb);
+    return fresh && ring3_all(x + 160, 256, 0) && x[4] == 0;
 }
 
 void user_fpu_new_threads(uint64_t xcr0)
@@ -129,6 +150,9 @@ void user_fpu_new_threads(uint64_t xcr0)
     static const uint16_t odd_control = 0x300;
     uint64_t values[YMM_WORDS];
     fill_values(values, YMM_WORDS, 77);
+    bases = xcr0 & USER_BASES;
+    if (bases)
+        ring3_wrfsbase(77);
     for (unsigned i = 0; i < 8; i++) {
         asm volatile("fninit\nfldpi\nfldcw %0\nldmxcsr %1" : : "m"(odd_control), "m"(odd_mxcsr));
         if (xcr0 & AVX)

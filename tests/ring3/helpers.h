@@ -24,6 +24,24 @@ static inline void ring3_work(uint64_t iterations)
         asm volatile("" : "+r"(iterations));
 }
 
+/* Where the kernel allows it (CR4.FSGSBASE). Who changes GS's calls nothing that needs the TEB. */
+static inline uint64_t ring3_rdfsbase(void)
+{
+    uint64_t base;
+    asm volatile("rdfsbase %0" : "=r"(base));
+    return base;
+}
+
+static inline uint64_t ring3_rdgsbase(void)
+{
+    uint64_t base;
+    asm volatile("rdgsbase %0" : "=r"(base));
+    return base;
+}
+
+static inline void ring3_wrfsbase(uint64_t base) { asm volatile("wrfsbase %0" : : "r"(base)); }
+static inline void ring3_wrgsbase(uint64_t base) { asm volatile("wrgsbase %0" : : "r"(base)); }
+
 /* Starts the function in a new thread; waits for its end, closes the handle, returns its exit
  * status. */
 HANDLE ring3_start(LPTHREAD_START_ROUTINE function, void *argument);
