@@ -17,8 +17,8 @@ TEST(fpu, features, "ring 3 finds by CPUID and XGETBV what the kernel saves, and
 
 TEST(
     fpu, survives,
-    "threads that fill XMM (and YMM, ZMM, the masks, the bases of FS and GS, where they can) never "
-    "see each other's, on all CPUs")
+    "threads that fill XMM (and YMM, ZMM, masks, the bases of FS and GS, where they can) never see "
+    "each other's, on all CPUs")
 {
     CHECK_STATUS(RUN(user_fpu_survives), STATUS_SUCCESS);
 }
@@ -30,10 +30,9 @@ TEST(fpu, entries, "system calls, faults that are handled and interrupts leave Y
     CHECK_STATUS(RUN(user_fpu_entries), STATUS_SUCCESS);
 }
 
-TEST(
-    fpu, new_threads,
-    "a thread begins with MXCSR 1F80h, the x87 control word 27Fh, zeros in every register, FS base "
-    "0 and its block at GS, whatever ran before it")
+TEST(fpu, new_threads,
+     "a thread begins with MXCSR 1F80h, the x87 control word 27Fh, zeros in every register, its "
+     "block at GS and 0 at FS, whatever ran before it")
 {
     CHECK_STATUS(RUN(user_fpu_new_threads), STATUS_SUCCESS);
 }

@@ -142,9 +142,9 @@ TEST(windows, pmi,
 }
 
 TEST(windows, pmi_ring3,
-     "the same where the interrupt comes out of ring 3, before and after SWAPGS, with a GS base "
-     "that "
-     "looks like the kernel's: the thread there goes on [slow]")
+     "the same where the interrupt comes out of ring 3, whose GS base looks like the kernel's, "
+     "before "
+     "and after SWAPGS: the thread there goes on [slow]")
 {
     SKIP_WITHOUT_PMIS();
     SKIP_IF_STEPPED();
