@@ -6,10 +6,6 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 
-#define TRIES 5
-#define TURNS 100
-#define CYCLES_TOO_MANY 200
-
 struct cpu *cpus[MAX_CPUS];
 unsigned cpu_count;
 struct cpu_features cpu_features;
@@ -44,27 +40,11 @@ static void detect_names(void)
     trim(cpu_features.name);
 }
 
-/* An emulator takes thousands of cycles for each of two instructions an iteration, a processor
- * about one. The best of some tries: a hypervisor may let others run meanwhile. */
-static bool ring0_is_emulated(void)
-{
-    uint64_t best = ~0ul;
-    for (unsigned try = 0; cpu_features.hypervisor && try < TRIES; try++) {
-        uint64_t start = rdtsc();
-        for (unsigned i = 0; i < TURNS; i++)
-            asm volatile("");
-        uint64_t took = rdtsc() - start;
-        best = took < best ? took : best;
-    }
-    return cpu_features.hypervisor && best > TURNS * CYCLES_TOO_MANY;
-}
-
 void cpu_detect(void)
 {
     detect_names();
     struct cpuid r = cpuid(1, 0);
     cpu_features.hypervisor = r.ecx >> 31 & 1;
-    cpu_features.emulated = ring0_is_emulated();
     cpu_features.x2apic = r.ecx >> 21 & 1;
     cpu_features.pat = r.edx >> 16 & 1;
     cpu_features.stepping = r.eax & 0xf;
@@ -73,7 +53,6 @@ void cpu_detect(void)
     cpu_features.arat = cpu_features.max_leaf >= 6 && (cpuid(6, 0).eax >> 2 & 1);
     if (cpu_features.max_leaf >= 7) {
         r = cpuid(7, 0);
-        cpu_features.fsgsbase = (r.ebx & 1) && !cpu_features.emulated;
         cpu_features.smep = r.ebx >> 7 & 1;
         cpu_features.smap = r.ebx >> 20 & 1;
     }
@@ -113,7 +92,7 @@ static void set_control_registers(void)
 {
     write_cr0(CR0_PG | CR0_AM | CR0_WP | CR0_NE | CR0_ET | CR0_MP | CR0_PE);
     write_cr4(CR4_PAE | CR4_MCE | CR4_OSFXSR | CR4_OSXMMEXCPT | (cpu_features.smep ? CR4_SMEP : 0) |
-              (cpu_features.smap ? CR4_SMAP : 0) | (cpu_features.fsgsbase ? CR4_FSGSBASE : 0));
+              (cpu_features.smap ? CR4_SMAP : 0));
     if (cpu_features.pat)
         wrmsr(MSR_PAT, PAT_OURS); /* no table has used the entry that changes */
 }

@@ -66,9 +66,7 @@ struct cpu_features {
     unsigned family, model, stepping;
     unsigned physical_bits; /* of an address */
     bool hypervisor, x2apic, smep, smap, nx, pat;
-    bool emulated; /* a KVM emulates ring 0, and does not know all that CPUID promises */
-    bool fsgsbase; /* ring 3 may execute RDFSBASE and the like, and so may we */
-    bool arat;     /* the APIC timer goes on in every sleep */
+    bool arat; /* the APIC timer goes on in every sleep */
 };
 
 extern struct cpu *cpus[MAX_CPUS]; /* [0, cpu_count); written while CPUs start, then const */

@@ -26,15 +26,33 @@
 #define MXCSR_AT 24 /* in the legacy area; the mask comes after it */
 #define MXCSR_BITS_OF_ALL 0xffbfu
 #define PATTERN 0xa5
+#define TRIES 5
+#define TURNS 100
+#define CYCLES_TOO_MANY 200
 
-struct fpu_facts fpu_facts = { ~0ul, 0, true };
+struct fpu_facts fpu_facts = { ~0ul, 0, true, true };
 
 static uint64_t *header(void *area) { return (uint64_t *)((char *)area + LEGACY_SIZE); }
+
+/* An emulator takes thousands of cycles for each of two instructions an iteration, a processor
+ * about one. The best of some tries: a hypervisor may let others run meanwhile. */
+static bool ring0_is_emulated(void)
+{
+    uint64_t best = ~0ul;
+    for (unsigned try = 0; cpu_features.hypervisor && try < TRIES; try++) {
+        uint64_t start = rdtsc();
+        for (unsigned i = 0; i < TURNS; i++)
+            asm volatile("");
+        uint64_t took = rdtsc() - start;
+        best = took < best ? took : best;
+    }
+    return cpu_features.hypervisor && best > TURNS * CYCLES_TOO_MANY;
+}
 
 static bool has_xsave(void)
 {
     return cpuid(1, 0).ecx >> 26 & 1 && cpu_features.max_leaf >= LEAF_XSAVE &&
-           (!cpu_features.hypervisor || cpuid(LEAF_XSAVE, 1).eax) && !cpu_features.emulated;
+           (!cpu_features.hypervisor || cpuid(LEAF_XSAVE, 1).eax) && !ring0_is_emulated();
 }
 
 /* The components that CPUID offers, that this kernel knows, and that fit into a thread's area. */
@@ -96,14 +114,15 @@ void fpu_probe_cpu(void)
     fpu_facts.xcr0 = mask;
     fpu_facts.size = mask ? size : LEGACY_SIZE;
     fpu_facts.optimized &= optimized;
+    fpu_facts.bases &= cpu_features.max_leaf >= 7 && cpuid(7, 0).ebx & 1 && !ring0_is_emulated();
 }
 
 void fpu_init_cpu(void *)
 {
-    if (!fpu_facts.xcr0)
-        return;
-    write_cr4(read_cr4() | CR4_OSXSAVE);
-    xsetbv(0, fpu_facts.xcr0);
+    write_cr4(read_cr4() | (fpu_facts.xcr0 ? CR4_OSXSAVE : 0) |
+              (fpu_facts.bases ? CR4_FSGSBASE : 0));
+    if (fpu_facts.xcr0)
+        xsetbv(0, fpu_facts.xcr0);
 }
 
 void fpu_report(void)

@@ -184,7 +184,7 @@ void sched_make_ready(struct thread *thread)
 static void save_user(struct thread *from)
 {
     fpu_save(from->fpu);
-    if (!cpu_features.fsgsbase)
+    if (!fpu_facts.bases)
         return;
     from->fs_base = rdfsbase();
     from->gs_base = rdmsr(MSR_KERNEL_GS_BASE); /* SWAPGS makes it ring 3's */
@@ -193,7 +193,7 @@ static void save_user(struct thread *from)
 static void load_user(const struct thread *to)
 {
     fpu_restore(to->fpu);
-    if (cpu_features.fsgsbase)
+    if (fpu_facts.bases)
         wrfsbase(to->fs_base);
     wrmsr(MSR_KERNEL_GS_BASE, to->gs_base);
 }

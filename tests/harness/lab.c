@@ -315,22 +315,16 @@ static void record(const struct lab_frame *frame)
         lab_caught.action();
 }
 
-/* An NMI may interrupt a handler of ring 3's traps, with ring 3's GS. */
-static bool has_kernels_gs(void)
-{
-    struct table_register gdt;
-    sgdt(&gdt);
-    return rdmsr(MSR_GS_BASE) == gdt.base - CPU_GDT;
-}
-
 /* From lab.asm. */
 void lab_interrupt(struct lab_frame *frame, unsigned vector);
 void lab_interrupt(struct lab_frame *frame, unsigned vector)
 {
     _Static_assert(sizeof *frame == sizeof(struct interrupted), "the same");
     bool kernels_gs = !(frame->cs & 3);
-    if (vector == VECTOR_NMI)
-        kernels_gs &= has_kernels_gs();
+    struct table_register gdt; /* in the CPU's block */
+    sgdt(&gdt);
+    if (vector == VECTOR_NMI) /* it may interrupt a handler of ring 3's traps, with ring 3's GS */
+        kernels_gs &= rdmsr(MSR_GS_BASE) == gdt.base - CPU_GDT;
     if (vector == VECTOR_NMI && kernels_gs)
         thread_nmi((struct interrupted *)(void *)frame); /* this test may be the stuck one */
     if (vector == VECTOR_DB) {

@@ -2,6 +2,7 @@
 /* Exceptions of ring 3 become the exit status of the thread, with the place and the address for
  * ring 0 to see. The statuses are those of Windows' exception records. The code that dies:
  * tests/ring3/exceptions.h. */
+#include "kernel/ke/fpu.h"
 #include "kernel/nt/nt_context.h"
 #include "tests/ring3/exceptions.h"
 #include "tests/harness/peek.h"
@@ -67,7 +68,7 @@ TEST(exceptions, bases,
      "ring 3 reads and writes its FS and GS base; where the CPU has no FSGSBASE, that is undefined")
 {
     const struct row *rows = ROWS(BASES);
-    for (; rows->name && cpu_features.fsgsbase; rows++)
+    for (; rows->name && fpu_facts.bases; rows++)
         CHECK_OK(user_run(user_exception, rows->kind));
     check_rows(rows);
 }

@@ -13,7 +13,7 @@ TEST(fpu, features, "ring 3 finds by CPUID and XGETBV what the kernel saves, and
 }
 
 #define AVX 4
-#define RUN(function) user_run(function, fpu_facts.xcr0 | (cpu_features.fsgsbase ? USER_BASES : 0))
+#define RUN(function) user_run(function, fpu_facts.xcr0 | (fpu_facts.bases ? USER_BASES : 0))
 
 TEST(
     fpu, survives,

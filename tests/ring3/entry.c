@@ -10,7 +10,7 @@
 void user_spin_with_flags(uint64_t unused);
 void user_half_syscall(uint64_t entry);
 uint64_t user_spinning; /* atomic */
-uint64_t user_gs;
+uint64_t user_gs = USER_GS_LEFT;
 
 void user_spin_with_flags(uint64_t unused)
 {
@@ -33,9 +33,9 @@ static uint64_t half_syscall(uint64_t entry, uint64_t flags, uint64_t *result)
 void user_enter(uint64_t entry)
 {
     uint64_t result;
-    if (user_gs != USER_GS_LEFT)
-        ring3_wrgsbase(user_gs);
     for (;; __atomic_fetch_add(&user_spinning, 1, __ATOMIC_RELAXED)) {
+        if (__atomic_load_n(&user_gs, __ATOMIC_RELAXED) != USER_GS_LEFT)
+            RING3_WRITE_BASE(gs, user_gs);
         half_syscall(entry, FLAGS_FIXED, &result);
         asm volatile("syscall"
                      : "=a"(result)

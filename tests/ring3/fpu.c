@@ -67,27 +67,17 @@ static void store_xmm(uint64_t *values)
     memcpy(values, x + 160, XMM_WORDS * 8);
 }
 
-static void load_bases(const uint64_t *values)
-{
-    ring3_wrfsbase(values[0] >> 17);
-    ring3_wrgsbase(~(values[1] >> 17)); /* it looks like the kernel's */
-}
-
-static bool bases_are(const uint64_t *values, uint64_t teb)
-{
-    uint64_t gs = ring3_rdgsbase();
-    ring3_wrgsbase(teb);
-    return ring3_rdfsbase() == values[0] >> 17 && gs == ~(values[1] >> 17);
-}
-
 /* Whether what was loaded is there after some time in which others ran. */
 static DWORD keep(PVOID seed)
 {
-    uint64_t values[ZMM_WORDS], found[ZMM_WORDS], teb = bases ? ring3_rdgsbase() : 0;
+    uint64_t values[ZMM_WORDS], found[ZMM_WORDS], teb = bases ? RING3_READ_BASE(gs) : 0;
     for (unsigned i = 0; i < ROUNDS; i++) {
         fill_values(values, ZMM_WORDS, (uint64_t)seed * 1000003 + i);
-        if (bases)
-            load_bases(values);
+        uint64_t fs = values[0] >> 17, gs = ~fs; /* which looks like the kernel's */
+        if (bases) {
+            RING3_WRITE_BASE(fs, fs);
+            RING3_WRITE_BASE(gs, gs);
+        }
         if (wide)
             avx512_load(values);
         (ymm ? avx_load : load_xmm)(values);
@@ -97,7 +87,10 @@ static DWORD keep(PVOID seed)
             Sleep(1);
         else
             ring3_work(20000);
-        if (bases && !bases_are(values, teb))
+        bool kept = !bases || (RING3_READ_BASE(fs) == fs && RING3_READ_BASE(gs) == gs);
+        if (bases)
+            RING3_WRITE_BASE(gs, teb);
+        if (!kept)
             return 3;
         (ymm ? avx_store : store_xmm)(found);
         if (memcmp(values, found, (ymm ? YMM_WORDS : XMM_WORDS) * 8) != 0)
@@ -140,7 +133,7 @@ static DWORD look_at_fpu(PVOID xcr0)
     memcpy(&first_mxcsr, x + 24, 4);
     uint64_t teb;
     asm volatile("mov %%gs:0x30,%0" : "=r"(teb));
-    bool fresh = !bases || (!ring3_rdfsbase() && ring3_rdgsbase() == teb);
+    bool fresh = !bases || (!RING3_READ_BASE(fs) && RING3_READ_BASE(gs) == teb);
     return fresh && ring3_all(x + 160, 256, 0) && x[4] == 0;
 }
 
@@ -152,7 +145,7 @@ void user_fpu_new_threads(uint64_t xcr0)
     fill_values(values, YMM_WORDS, 77);
     bases = xcr0 & USER_BASES;
     if (bases)
-        ring3_wrfsbase(77);
+        RING3_WRITE_BASE(fs, 77);
     for (unsigned i = 0; i < 8; i++) {
         asm volatile("fninit\nfldpi\nfldcw %0\nldmxcsr %1" : : "m"(odd_control), "m"(odd_mxcsr));
         if (xcr0 & AVX)

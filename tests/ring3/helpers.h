@@ -24,23 +24,15 @@ static inline void ring3_work(uint64_t iterations)
         asm volatile("" : "+r"(iterations));
 }
 
-/* Where the kernel allows it (CR4.FSGSBASE). Who changes GS's calls nothing that needs the TEB. */
-static inline uint64_t ring3_rdfsbase(void)
-{
-    uint64_t base;
-    asm volatile("rdfsbase %0" : "=r"(base));
-    return base;
-}
-
-static inline uint64_t ring3_rdgsbase(void)
-{
-    uint64_t base;
-    asm volatile("rdgsbase %0" : "=r"(base));
-    return base;
-}
-
-static inline void ring3_wrfsbase(uint64_t base) { asm volatile("wrfsbase %0" : : "r"(base)); }
-static inline void ring3_wrgsbase(uint64_t base) { asm volatile("wrgsbase %0" : : "r"(base)); }
+/* The bases of fs and gs, where the kernel allows it. Who changes gs's calls nothing that needs the
+ * TEB. */
+#define RING3_READ_BASE(of)                                                                        \
+    ({                                                                                             \
+        uint64_t base;                                                                             \
+        asm volatile("rd" #of "base %0" : "=r"(base));                                             \
+        base;                                                                                      \
+    })
+#define RING3_WRITE_BASE(of, base) asm volatile("wr" #of "base %0" : : "r"((uint64_t)(base)))
 
 /* Starts the function in a new thread; waits for its end, closes the handle, returns its exit
  * status. */

@@ -111,7 +111,7 @@ void user_spin(uint64_t gs_base)
 {
     set_state(1);
     if (gs_base)
-        ring3_wrgsbase(gs_base);
+        RING3_WRITE_BASE(gs, gs_base);
     for (;;)
         ring3_work(1000);
 }
