@@ -23,17 +23,11 @@ static struct {
 static uint32_t turn, ended; /* atomic: of the partner */
 static void (*partner_function)(void);
 
-/* In a switch the current thread is the next one already. */
-static bool is_on_stack(uint64_t rsp)
+/* In a switch the current thread is the next one already. SYSCALL's entry has ring 3's stack. */
+static bool is_on_stack(const struct trap_frame *frame)
 {
-    return rsp - (uint64_t)step.thread->stack < KERNEL_STACK_SIZE;
-}
-
-/* With ring 3's stack the entry of SYSCALL begins. */
-static bool window_begins(const struct trap_frame *frame)
-{
-    return frame->rip == (uint64_t)step.window->from && !(frame->cs & 3) &&
-           (is_on_stack(frame->rsp) || frame->rsp < USER_END);
+    bool kernels = frame->rsp - (uint64_t)step.thread->stack < KERNEL_STACK_SIZE;
+    return !(frame->cs & 3) && (kernels || frame->rsp < USER_END);
 }
 
 static bool window_is_over(const struct trap_frame *frame)
@@ -79,16 +73,16 @@ static void send_event(void)
 
 bool step_trap(struct trap_frame *frame)
 {
-    /* A switch's POPFQ has cleared TF: this is another thread. */
-    if (!(frame->rflags & RFLAGS_TF) && !is_on_stack(frame->rsp))
-        step.inside = false;
-    if (step.before && window_begins(frame)) {
+    if (step.before && frame->rip == (uint64_t)step.window->from && is_on_stack(frame)) {
         step.before = false;
         step.inside = true;
         step.rsp = frame->rsp;
-        step.to = is_on_stack(frame->rsp) ? *(const uint64_t *)frame->rsp : 0;
+        step.to = frame->rsp < USER_END ? 0 : *(const uint64_t *)frame->rsp;
     }
     frame->rflags |= RFLAGS_RF; /* past the breakpoint */
+    /* A switch's POPFQ has cleared TF: this is another thread. */
+    if (!(frame->rflags & RFLAGS_TF) && !is_on_stack(frame))
+        step.inside = false;
     step.inside = step.inside && !window_is_over(frame);
     if (step.inside && step.look)
         step.look((const uint8_t *)frame->rip);

@@ -15,10 +15,9 @@ TEST(fpu, features, "ring 3 finds by CPUID and XGETBV what the kernel saves, and
 #define AVX 4
 #define RUN(function) user_run(function, fpu_facts.xcr0 | (fpu_facts.bases ? USER_BASES : 0))
 
-TEST(
-    fpu, survives,
-    "threads that fill XMM (and YMM, ZMM, masks, the bases of FS and GS, where they can) never see "
-    "each other's, on all CPUs")
+TEST(fpu, survives,
+     "threads that fill XMM (and YMM, ZMM, masks, bases of FS and GS, where there are) never see "
+     "each other's, on all CPUs")
 {
     CHECK_STATUS(RUN(user_fpu_survives), STATUS_SUCCESS);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ring 3's half of tests/kernel/fpu.c; its argument is XCR0, 0 without XSAVE, and
- * whether ring 3 may write the bases of FS and GS. */
+/* Ring 3's half of tests/kernel/fpu.c; its argument is XCR0, 0 without XSAVE, and USER_BASES where
+ * ring 3 may write the bases of FS and GS. */
 #pragma once
 #include <stdint.h>
 

@@ -9,9 +9,9 @@ void user_measure(uint64_t mask);           /* enable, work, read into user_data
 void user_run_until_emptied(uint64_t mask); /* reads until HwCountersCount is 0 */
 void user_sleep_profiled(uint64_t mask);    /* enables and sleeps until it is terminated */
 void user_spin_profiled(uint64_t mask);     /* the same, running */
-void user_spin(uint64_t gs_base);      /* runs, not profiled, until it is terminated; 0: the TEB */
-void user_end_profiled(uint64_t mask); /* ends without disabling */
-void user_fault_profiled(uint64_t mask); /* enables, then writes to address 0 */
+void user_spin(uint64_t gs_base);           /* the same, not profiled; 0: the TEB */
+void user_end_profiled(uint64_t mask);      /* ends without disabling */
+void user_fault_profiled(uint64_t mask);    /* enables, then writes to address 0 */
 /* user_values: element 0 over 20 ms of sleep, over 200,000 iterations. */
 /* Runs so long with user_state 1, and until somebody writes 2 to it; user_values: ticks, cycles. */
 void user_interrupted(uint64_t ticks);
