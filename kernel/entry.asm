@@ -81,24 +81,29 @@ debug:
     jmp trap_common
 
 ; NMI, double fault, machine check, and #DB as said above, may come between SYSCALL and SWAPGS, with
-; CS of ring 0 and GS of ring 3: only the GS base shows whose it is. The kernel's is the upper half.
+; CS of ring 0 and GS of ring 3. Ring 3 may load any value into its GS base, so whose it is shows by
+; the GDT, which is in the CPU's block: if the GS base is not the block, SWAPGS makes it so.
 align 16
 paranoid:
     push_all FRAME
     close_user_memory
     cld
-    xor ebx, ebx
+    sub rsp, 16
+    sgdt [rsp + 6]
+    pop rbx
+    pop rbx                             ; its base
     mov ecx, 0xc0000101                 ; GS_BASE
     rdmsr
-    test edx, edx
-    js .have_gs
+    shl rdx, 32
+    lea rax, [rax + rdx + CPU_GDT]
+    sub rbx, rax
+    jz .have_gs
     swapgs
-    inc ebx
 .have_gs:
     mov rdi, rsp
     xor ebp, ebp
     call trap_nmi
-    test ebx, ebx
+    test rbx, rbx
     jz .out
     swapgs
 .out:

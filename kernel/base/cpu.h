@@ -58,6 +58,7 @@ _Static_assert(offsetof(struct cpu, self) == CPU_SELF, "layout.h");
 _Static_assert(offsetof(struct cpu, kernel_rsp) == CPU_KERNEL_RSP, "layout.h");
 _Static_assert(offsetof(struct cpu, user_rsp) == CPU_USER_RSP, "layout.h");
 _Static_assert(offsetof(struct cpu, thread) == CPU_THREAD, "layout.h");
+_Static_assert(offsetof(struct cpu, gdt) == CPU_GDT, "layout.h");
 
 struct cpu_features {
     char vendor[13], name[49];

@@ -28,6 +28,7 @@
 #define CPU_KERNEL_RSP 8
 #define CPU_USER_RSP 16
 #define CPU_THREAD 32
+#define CPU_GDT 184
 
 /* struct thread */
 #define THREAD_RSP 40

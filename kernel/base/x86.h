@@ -20,6 +20,7 @@
 #define CR4_PCE (1u << 8)
 #define CR4_OSFXSR (1u << 9)
 #define CR4_OSXMMEXCPT (1u << 10)
+#define CR4_FSGSBASE (1u << 16)
 #define CR4_OSXSAVE (1u << 18)
 #define CR4_SMEP (1u << 20)
 #define CR4_SMAP (1u << 21)
@@ -213,6 +214,16 @@ static inline void xsetbv(uint32_t reg, uint64_t value)
                  : "c"(reg), "a"((uint32_t)value), "d"((uint32_t)(value >> 32))
                  : "memory");
 }
+
+/* Both need CR4.FSGSBASE. */
+static inline uint64_t rdfsbase(void)
+{
+    uint64_t base;
+    asm volatile("rdfsbase %0" : "=r"(base));
+    return base;
+}
+
+static inline void wrfsbase(uint64_t base) { asm volatile("wrfsbase %0" : : "r"(base)); }
 
 static inline uint32_t stmxcsr(void)
 {

@@ -30,7 +30,7 @@
 #define TURNS 100
 #define CYCLES_TOO_MANY 200
 
-struct fpu_facts fpu_facts = { ~0ul, 0, true };
+struct fpu_facts fpu_facts = { ~0ul, 0, true, true };
 
 static uint64_t *header(void *area) { return (uint64_t *)((char *)area + LEGACY_SIZE); }
 
@@ -114,14 +114,15 @@ void fpu_probe_cpu(void)
     fpu_facts.xcr0 = mask;
     fpu_facts.size = mask ? size : LEGACY_SIZE;
     fpu_facts.optimized &= optimized;
+    fpu_facts.bases &= cpu_features.max_leaf >= 7 && cpuid(7, 0).ebx & 1 && !ring0_is_emulated();
 }
 
 void fpu_init_cpu(void *)
 {
-    if (!fpu_facts.xcr0)
-        return;
-    write_cr4(read_cr4() | CR4_OSXSAVE);
-    xsetbv(0, fpu_facts.xcr0);
+    write_cr4(read_cr4() | (fpu_facts.xcr0 ? CR4_OSXSAVE : 0) |
+              (fpu_facts.bases ? CR4_FSGSBASE : 0));
+    if (fpu_facts.xcr0)
+        xsetbv(0, fpu_facts.xcr0);
 }
 
 void fpu_report(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The registers of x87, SSE, AVX and AVX-512, which only ring 3 uses. They are saved when a ring-3
+/* The registers of x87, SSE, AVX and AVX-512, which only ring 3 uses; and whether it may write the
+ * bases of FS and GS. They are saved when a ring-3
  * thread loses its processor and loaded when it gets one, each time. */
 #pragma once
 #include <stdbool.h>
@@ -12,13 +13,14 @@ struct fpu_facts {
     uint64_t xcr0;  /* what XSAVE saves; 0: there is no XSAVE, FXSAVE is used */
     uint32_t size;  /* of an area, in bytes */
     bool optimized; /* XSAVEOPT */
+    bool bases;     /* RDFSBASE and the like, in ring 3 too */
 };
 extern struct fpu_facts fpu_facts;
 
 /* Reads what CPUID says of this processor and tests whether it is true. What one processor lacks
  * is not used on any. Needs exception handlers. */
 void fpu_probe_cpu(void);
-/* Once all processors were asked, on each: CR4.OSXSAVE and XCR0. */
+/* Once all processors were asked, on each: CR4.OSXSAVE, CR4.FSGSBASE and XCR0. */
 void fpu_init_cpu(void *unused);
 /* Prints one line: what is saved, and how. */
 void fpu_report(void);

@@ -52,7 +52,7 @@ struct process *process_create(void)
 
 static bool make_teb(struct process *process, struct thread *thread)
 {
-    uint64_t at = thread->teb = memory_system(process, TEB_SIZE);
+    uint64_t at = thread->teb = thread->gs_base = memory_system(process, TEB_SIZE);
     const struct {
         size_t offset;
         uint64_t value;

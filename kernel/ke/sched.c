@@ -180,6 +180,24 @@ void sched_make_ready(struct thread *thread)
 
 /* --- The switch. --- */
 
+/* What ring 3 has in registers that ring 0 does not use. */
+static void save_user(struct thread *from)
+{
+    fpu_save(from->fpu);
+    if (!fpu_facts.bases)
+        return;
+    from->fs_base = rdfsbase();
+    from->gs_base = rdmsr(MSR_KERNEL_GS_BASE); /* SWAPGS makes it ring 3's */
+}
+
+static void load_user(const struct thread *to)
+{
+    fpu_restore(to->fpu);
+    if (fpu_facts.bases)
+        wrfsbase(to->fs_base);
+    wrmsr(MSR_KERNEL_GS_BASE, to->gs_base);
+}
+
 static void switch_to(struct cpu *cpu, struct thread *from, struct thread *to, KWAIT_REASON reason)
 {
     if (*(uint64_t *)from->stack != SCHED_STACK_MAGIC)
@@ -195,11 +213,9 @@ static void switch_to(struct cpu *cpu, struct thread *from, struct thread *to, K
      * the next switch. */
     vm_switch(to->process ? to->process->pml4 : vm_kernel_pml4);
     if (from->fpu)
-        fpu_save(from->fpu);
+        save_user(from);
     if (to->fpu)
-        fpu_restore(to->fpu);
-    if (to->teb)
-        wrmsr(MSR_KERNEL_GS_BASE, to->teb); /* SWAPGS makes it ring 3's */
+        load_user(to);
     cpu->thread = to;
     cpu->kthread = &to->object.header;
     if (etw_wants(ETW_CSWITCH))

@@ -60,7 +60,8 @@ struct thread {
     void *argument;
     uint64_t user_start;                 /* of ring 3 */
     uint64_t user_stack, user_stack_top; /* the region, and where it ends */
-    uint64_t teb;                        /* at GS in ring 3; 0: none */
+    uint64_t teb;                        /* where ring 3 had GS first; 0: none */
+    uint64_t fs_base, gs_base;           /* ring 3's, which may be anything; saved by sched.c */
     struct thread *sibling;              /* L: process.lock */
     struct cpu_set user_affinity; /* to restore, while a driver has changed it; empty: none has */
     /* Used by the thread itself. Not 0: a driver called this service, and its pointers are the

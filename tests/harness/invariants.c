@@ -23,11 +23,11 @@ static uint64_t msr_or_0(uint32_t msr)
 
 static uint64_t cr0(void) { return CR0_PG | CR0_AM | CR0_WP | CR0_NE | CR0_ET | CR0_MP | CR0_PE; }
 
-/* OSXSAVE was found out at boot. */
+/* OSXSAVE and FSGSBASE were found out at boot. */
 static uint64_t cr4(void)
 {
     return CR4_PAE | CR4_MCE | CR4_OSFXSR | CR4_OSXMMEXCPT | (has->smep ? CR4_SMEP : 0) |
-           (has->smap ? CR4_SMAP : 0) | (kernels_cr4 & CR4_OSXSAVE);
+           (has->smap ? CR4_SMAP : 0) | (kernels_cr4 & (CR4_OSXSAVE | CR4_FSGSBASE));
 }
 
 static uint64_t read_efer(void) { return rdmsr(MSR_EFER); }

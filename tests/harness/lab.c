@@ -321,8 +321,10 @@ void lab_interrupt(struct lab_frame *frame, unsigned vector)
 {
     _Static_assert(sizeof *frame == sizeof(struct interrupted), "the same");
     bool kernels_gs = !(frame->cs & 3);
+    struct table_register gdt; /* in the CPU's block */
+    sgdt(&gdt);
     if (vector == VECTOR_NMI) /* it may interrupt a handler of ring 3's traps, with ring 3's GS */
-        kernels_gs &= rdmsr(MSR_GS_BASE) >> 63;
+        kernels_gs &= rdmsr(MSR_GS_BASE) == gdt.base - CPU_GDT;
     if (vector == VECTOR_NMI && kernels_gs)
         thread_nmi((struct interrupted *)(void *)frame); /* this test may be the stuck one */
     if (vector == VECTOR_DB) {

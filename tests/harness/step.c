@@ -23,10 +23,11 @@ static struct {
 static uint32_t turn, ended; /* atomic: of the partner */
 static void (*partner_function)(void);
 
-/* In a switch the current thread is the next one already. */
-static bool is_on_stack(uint64_t rsp)
+/* In a switch the current thread is the next one already. SYSCALL's entry has ring 3's stack. */
+static bool is_on_stack(const struct trap_frame *frame)
 {
-    return rsp - (uint64_t)step.thread->stack < KERNEL_STACK_SIZE;
+    bool kernels = frame->rsp - (uint64_t)step.thread->stack < KERNEL_STACK_SIZE;
+    return !(frame->cs & 3) && (kernels || frame->rsp < USER_END);
 }
 
 static bool window_is_over(const struct trap_frame *frame)
@@ -34,11 +35,12 @@ static bool window_is_over(const struct trap_frame *frame)
     return frame->rip == step.to && frame->rsp > step.rsp;
 }
 
-/* Of a gate's window the IRETQ is the last: what it returns to is not stepped. */
+/* Of a gate's window the IRETQ, or SYSRET, is the last: what it returns to is not stepped. */
 static bool is_last(const struct trap_frame *frame)
 {
     const uint8_t *code = (const uint8_t *)frame->rip;
-    return frame->rsp == step.rsp && code[0] == 0x48 && code[1] == 0xcf;
+    return frame->rsp == step.rsp && code[0] == 0x48 &&
+           (code[1] == 0xcf || (code[1] == 0x0f && code[2] == 0x07));
 }
 
 /* Of memory, which no step needs to see: the next stop is where the function returns to. */
@@ -71,15 +73,15 @@ static void send_event(void)
 
 bool step_trap(struct trap_frame *frame)
 {
-    if (step.before && frame->rip == (uint64_t)step.window->from && is_on_stack(frame->rsp)) {
+    if (step.before && frame->rip == (uint64_t)step.window->from && is_on_stack(frame)) {
         step.before = false;
         step.inside = true;
         step.rsp = frame->rsp;
-        step.to = *(const uint64_t *)frame->rsp;
+        step.to = frame->rsp < USER_END ? 0 : *(const uint64_t *)frame->rsp;
     }
     frame->rflags |= RFLAGS_RF; /* past the breakpoint */
     /* A switch's POPFQ has cleared TF: this is another thread. */
-    if (!(frame->rflags & RFLAGS_TF) && !is_on_stack(frame->rsp))
+    if (!(frame->rflags & RFLAGS_TF) && !is_on_stack(frame))
         step.inside = false;
     step.inside = step.inside && !window_is_over(frame);
     if (step.inside && step.look)
@@ -110,7 +112,6 @@ static void begin_steps(void)
     sidt(&kernel_idt);
     memcpy(gates, (const void *)kernel_idt.base, sizeof gates);
     gate_set(&gates[EXC_DEBUG], (uint64_t)step_on_debug);
-    gates[EXC_DEBUG].ist = 0; /* it looks at the interrupted stack */
     lidt(&mine);
 }
 

@@ -2,6 +2,7 @@
 /* Exceptions of ring 3 become the exit status of the thread, with the place and the address for
  * ring 0 to see. The statuses are those of Windows' exception records. The code that dies:
  * tests/ring3/exceptions.h. */
+#include "kernel/ke/fpu.h"
 #include "kernel/nt/nt_context.h"
 #include "tests/ring3/exceptions.h"
 #include "tests/harness/peek.h"
@@ -61,6 +62,15 @@ TEST(exceptions, floating_point, "stack faults of x87 and exceptions of SSE each
     if (user_run(user_exception, KIND_sse_divide) == STATUS_SUCCESS)
         SKIP("this CPU raises no exceptions of SSE");
     check_rows(ROWS(EMULATED));
+}
+
+TEST(exceptions, bases,
+     "ring 3 reads and writes its FS and GS base; where the CPU has no FSGSBASE, that is undefined")
+{
+    const struct row *rows = ROWS(BASES);
+    for (; rows->name && fpu_facts.bases; rows++)
+        CHECK_OK(user_run(user_exception, rows->kind));
+    check_rows(rows);
 }
 
 TEST(exceptions, caches, "INVD and WBINVD are ring 0's too")

@@ -13,11 +13,11 @@ TEST(fpu, features, "ring 3 finds by CPUID and XGETBV what the kernel saves, and
 }
 
 #define AVX 4
-#define RUN(function) user_run(function, fpu_facts.xcr0)
+#define RUN(function) user_run(function, fpu_facts.xcr0 | (fpu_facts.bases ? USER_BASES : 0))
 
 TEST(fpu, survives,
-     "threads that fill XMM (and YMM, ZMM and the masks, where there are) never see each other's, "
-     "on all CPUs")
+     "threads that fill XMM (and YMM, ZMM, masks, bases of FS and GS, where there are) never see "
+     "each other's, on all CPUs")
 {
     CHECK_STATUS(RUN(user_fpu_survives), STATUS_SUCCESS);
 }
@@ -30,8 +30,8 @@ TEST(fpu, entries, "system calls, faults that are handled and interrupts leave Y
 }
 
 TEST(fpu, new_threads,
-     "a thread begins with MXCSR 1F80h, the x87 control word 27Fh, and zeros in every register, "
-     "whatever ran before it")
+     "a thread begins with MXCSR 1F80h, the x87 control word 27Fh, zeros in every register, its "
+     "block at GS and 0 at FS, whatever ran before it")
 {
     CHECK_STATUS(RUN(user_fpu_new_threads), STATUS_SUCCESS);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What comes at each instruction of a window: an NMI, an interrupt that switches threads. */
 #include "kernel/base/upcalls.h"
+#include "kernel/ke/fpu.h"
 #include "kernel/ke/synchronization.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/peek.h"
@@ -8,11 +9,12 @@
 #define PERIOD 20000u /* more than the handler has, stepped and under KASAN */
 #define PERIOD_RING3 1000u
 #define NEVER 0x7fffffffu
+#define KERNEL_LIKE 0xffffdeadbeef0000ul /* in no table of ours */
 
 extern const uint8_t trap_stubs[256][16];
 extern void switch_stacks(void);
-extern void user_spin(uint64_t unused);
-extern uint64_t user_state;
+extern void syscall_entry(void);
+extern uint64_t user_spinning;
 
 /* The address of a function, which C does not convert. */
 static const void *code_of(void (*function)(void)) { return (const void *)(uint64_t)function; }
@@ -141,21 +143,61 @@ TEST(windows, pmi,
 }
 
 TEST(windows, pmi_ring3,
-     "the same where the interrupt comes out of ring 3, before and after SWAPGS: the thread there "
-     "goes on [slow]")
+     "the same where the interrupt comes out of ring 3, whose GS base looks like the kernel's, "
+     "before "
+     "and after SWAPGS: the thread there goes on [slow]")
 {
     SKIP_WITHOUT_PMIS();
     SKIP_IF_STEPPED();
     test_run_on(0);
     struct process *process = user_process();
     REQUIRE(process != NULL);
-    struct thread *thread = user_thread("spinner", process, (uint64_t)user_spin, 0, cpu_set_one(0));
+    struct thread *thread = user_thread("spinner", process, (uint64_t)user_spin,
+                                        fpu_facts.bases ? KERNEL_LIKE : 0, cpu_set_one(0));
     if (CHECK(thread != NULL)) {
         peek_wait(process, &user_state, 1);
         check_pmis(thread, overflow_ring3_twice);
         CHECK_EQ(thread->ended, 0);
     }
     end_by_force(process, thread);
+}
+
+/* --- Ring 3's GS base. --- */
+
+static struct runner enters;
+
+static void two_rounds(void *)
+{
+    uint64_t before = peek(enters.process, &user_spinning);
+    for (unsigned i = 0; i < PEEK_TRIES && peek(enters.process, &user_spinning) < before + 2; i++)
+        sched_switch(WrYieldExecution);
+}
+
+static void check_entries(uint64_t gs_base)
+{
+    enters = start_on(user_enter, (uint64_t)syscall_entry, cpu_set_one(0));
+    REQUIRE(enters.thread != NULL);
+    CHECK(process_write(enters.process, (uint64_t)&user_gs, &gs_base, sizeof gs_base));
+    const struct step_window call = { code_of(syscall_entry), STEP_NMI, 0, enters.thread };
+    const struct step_window fault = { trap_stubs[EXC_PAGE_FAULT], STEP_NMI, 2, enters.thread };
+    unsigned calls = step_nmis(&call, two_rounds), faults = step_nmis(&fault, two_rounds);
+    CHECK(calls > 80 && faults > 30);
+    CHECK_EQ(enters.thread->ended, 0);
+    test_note("%lx: an NMI at each of %u and %u instructions", gs_base, calls, faults);
+    end_by_force(enters.process, enters.thread);
+}
+
+TEST(windows, ring3_gs,
+     "an NMI at any instruction of a system call and of a page fault of ring 3 finds the kernel's "
+     "GS, whatever ring 3's is: 0, this CPU's own block, another's, an address that nothing has")
+{
+    const uint64_t bases[] = { USER_GS_LEFT, 0, (uint64_t)cpus[0], (uint64_t)cpus[cpu_count - 1],
+                               KERNEL_LIKE };
+    SKIP_IF_SAFE();
+    SKIP_IF_STEPPED();
+    test_run_on(0);
+    for (unsigned i = 0; i < (fpu_facts.bases ? ARRAY_SIZE(bases) : 1); i++)
+        check_entries(bases[i]);
 }
 
 /* --- The switch of stacks. --- */

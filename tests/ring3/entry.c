@@ -10,6 +10,7 @@
 void user_spin_with_flags(uint64_t unused);
 void user_half_syscall(uint64_t entry);
 uint64_t user_spinning; /* atomic */
+uint64_t user_gs = USER_GS_LEFT;
 
 void user_spin_with_flags(uint64_t unused)
 {
@@ -27,6 +28,21 @@ static uint64_t half_syscall(uint64_t entry, uint64_t flags, uint64_t *result)
                  : [entry] "r"(entry)
                  : "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "memory", "cc");
     return r11;
+}
+
+void user_enter(uint64_t entry)
+{
+    uint64_t result;
+    for (;; __atomic_fetch_add(&user_spinning, 1, __ATOMIC_RELAXED)) {
+        if (__atomic_load_n(&user_gs, __ATOMIC_RELAXED) != USER_GS_LEFT)
+            RING3_WRITE_BASE(gs, user_gs);
+        half_syscall(entry, FLAGS_FIXED, &result);
+        asm volatile("syscall"
+                     : "=a"(result)
+                     : "a"(NO_SERVICE)
+                     : "rcx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc");
+        ZwYieldExecution();
+    }
 }
 
 static EXCEPTION_RECORD record;

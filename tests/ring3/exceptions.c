@@ -15,8 +15,10 @@ uint64_t user_exception_count; /* how often an instruction that must fault did n
 EXCEPTIONS(FUNCTION)
 EMULATED(FUNCTION)
 CACHES(FUNCTION)
+BASES(FUNCTION)
 
 #define ROW(name, code, ...) exception_##name,
-static void (*const functions[])(void) = { EXCEPTIONS(ROW) NULL, EMULATED(ROW) CACHES(ROW) };
+static void (*const functions[])(void) = { EXCEPTIONS(ROW) NULL,
+                                           EMULATED(ROW) CACHES(ROW) BASES(ROW) };
 
 void user_exception(uint64_t kind) { functions[kind](); }

@@ -100,6 +100,13 @@
     X(invd, "invd", PRIVILEGE)                                                                     \
     X(wbinvd, "wbinvd", PRIVILEGE)
 
+/* Where CR4.FSGSBASE is clear. GS's base becomes what it is. */
+#define BASES(X)                                                                                   \
+    X(rdfsbase, "rdfsbase %%rax", UNDEFINED)                                                       \
+    X(rdgsbase, "rdgsbase %%rax", UNDEFINED)                                                       \
+    X(wrfsbase, "wrfsbase %%rsp", UNDEFINED)                                                       \
+    X(wrgsbase, "mov %%gs:0x30,%%rax\nwrgsbase %%rax", UNDEFINED)
+
 #define MEMORY(X)                                                                                  \
     X(read_null, "mov 0,%%eax", ACCESS(0))                                                         \
     X(read_unmapped, "mov 0x1234,%%eax", ACCESS(0x1234))                                           \
@@ -134,6 +141,6 @@
 #define EXCEPTION_KIND(name, code, ...) KIND_##name,
 enum exception_kind {
     EXCEPTIONS(EXCEPTION_KIND) KIND_COUNT,
-    EMULATED(EXCEPTION_KIND) CACHES(EXCEPTION_KIND) KIND_ALL
+    EMULATED(EXCEPTION_KIND) CACHES(EXCEPTION_KIND) BASES(EXCEPTION_KIND) KIND_ALL
 };
 /* clang-format on */

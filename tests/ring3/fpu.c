@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The registers of x87, SSE, AVX and AVX-512 as ring 3 has them. */
+/* The registers of x87, SSE, AVX and AVX-512 as ring 3 has them, and its FS and GS bases. */
 #include "tests/ring3/fpu.h"
 #include "tests/ring3/helpers.h"
 
@@ -49,7 +49,7 @@ static void fill_values(uint64_t *values, unsigned count, uint64_t seed)
         values[i] = (seed + i) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static bool ymm, wide; /* AVX is there, AVX-512 */
+static bool ymm, wide, bases; /* AVX is there, AVX-512, FSGSBASE */
 
 /* All of XMM where there are no YMM. */
 static void load_xmm(const uint64_t *values)
@@ -70,9 +70,14 @@ static void store_xmm(uint64_t *values)
 /* Whether what was loaded is there after some time in which others ran. */
 static DWORD keep(PVOID seed)
 {
-    uint64_t values[ZMM_WORDS], found[ZMM_WORDS];
+    uint64_t values[ZMM_WORDS], found[ZMM_WORDS], teb = bases ? RING3_READ_BASE(gs) : 0;
     for (unsigned i = 0; i < ROUNDS; i++) {
         fill_values(values, ZMM_WORDS, (uint64_t)seed * 1000003 + i);
+        uint64_t fs = values[0] >> 17, gs = ~fs; /* which looks like the kernel's */
+        if (bases) {
+            RING3_WRITE_BASE(fs, fs);
+            RING3_WRITE_BASE(gs, gs);
+        }
         if (wide)
             avx512_load(values);
         (ymm ? avx_load : load_xmm)(values);
@@ -82,6 +87,11 @@ static DWORD keep(PVOID seed)
             Sleep(1);
         else
             ring3_work(20000);
+        bool kept = !bases || (RING3_READ_BASE(fs) == fs && RING3_READ_BASE(gs) == gs);
+        if (bases)
+            RING3_WRITE_BASE(gs, teb);
+        if (!kept)
+            return 3;
         (ymm ? avx_store : store_xmm)(found);
         if (memcmp(values, found, (ymm ? YMM_WORDS : XMM_WORDS) * 8) != 0)
             return 1;
@@ -98,6 +108,7 @@ void user_fpu_survives(uint64_t xcr0)
 {
     HANDLE threads[THREADS];
     ymm = xcr0 & AVX;
+    bases = xcr0 & USER_BASES;
     wide = (xcr0 & 0xe6) == 0xe6;
     for (uint64_t i = 0; i < THREADS; i++)
         threads[i] = ring3_start(keep, (PVOID)(i + 1));
@@ -120,7 +131,10 @@ static DWORD look_at_fpu(PVOID xcr0)
     memcpy(&first_control, x, 2);
     memcpy(&first_status, x + 2, 2);
     memcpy(&first_mxcsr, x + 24, 4);
-    return ring3_all(x + 160, 256, 0) && x[4] == 0;
+    uint64_t teb;
+    asm volatile("mov %%gs:0x30,%0" : "=r"(teb));
+    bool fresh = !bases || (!RING3_READ_BASE(fs) && RING3_READ_BASE(gs) == teb);
+    return fresh && ring3_all(x + 160, 256, 0) && x[4] == 0;
 }
 
 void user_fpu_new_threads(uint64_t xcr0)
@@ -129,6 +143,9 @@ void user_fpu_new_threads(uint64_t xcr0)
     static const uint16_t odd_control = 0x300;
     uint64_t values[YMM_WORDS];
     fill_values(values, YMM_WORDS, 77);
+    bases = xcr0 & USER_BASES;
+    if (bases)
+        RING3_WRITE_BASE(fs, 77);
     for (unsigned i = 0; i < 8; i++) {
         asm volatile("fninit\nfldpi\nfldcw %0\nldmxcsr %1" : : "m"(odd_control), "m"(odd_mxcsr));
         if (xcr0 & AVX)

@@ -24,6 +24,16 @@ static inline void ring3_work(uint64_t iterations)
         asm volatile("" : "+r"(iterations));
 }
 
+/* The bases of fs and gs, where the kernel allows it. Who changes gs's calls nothing that needs the
+ * TEB. */
+#define RING3_READ_BASE(of)                                                                        \
+    ({                                                                                             \
+        uint64_t base;                                                                             \
+        asm volatile("rd" #of "base %0" : "=r"(base));                                             \
+        base;                                                                                      \
+    })
+#define RING3_WRITE_BASE(of, base) asm volatile("wr" #of "base %0" : : "r"((uint64_t)(base)))
+
 /* Starts the function in a new thread; waits for its end, closes the handle, returns its exit
  * status. */
 HANDLE ring3_start(LPTHREAD_START_ROUTINE function, void *argument);

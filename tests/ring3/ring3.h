@@ -9,7 +9,7 @@ void user_measure(uint64_t mask);           /* enable, work, read into user_data
 void user_run_until_emptied(uint64_t mask); /* reads until HwCountersCount is 0 */
 void user_sleep_profiled(uint64_t mask);    /* enables and sleeps until it is terminated */
 void user_spin_profiled(uint64_t mask);     /* the same, running */
-void user_spin(uint64_t unused);            /* runs, not profiled, until it is terminated */
+void user_spin(uint64_t gs_base);           /* the same, not profiled; 0: the TEB */
 void user_end_profiled(uint64_t mask);      /* ends without disabling */
 void user_fault_profiled(uint64_t mask);    /* enables, then writes to address 0 */
 /* user_values: element 0 over 20 ms of sleep, over 200,000 iterations. */
@@ -27,6 +27,12 @@ void user_lose(uint64_t naps);
 void user_try_enable(uint64_t wanted);     /* the status of an enable */
 void user_speed_loop(uint64_t iterations); /* two instructions each, and nothing else */
 void user_speed_string(uint64_t pages);    /* one string instruction over as many new pages */
+
+/* tests/ring3/entry.c, until it is terminated: system calls, one by a page fault at the kernel's
+ * entry, with this GS base; user_spinning: rounds. */
+void user_enter(uint64_t syscall_entry);
+#define USER_GS_LEFT 1 /* as it is */
+extern uint64_t user_gs;
 
 extern uint64_t user_state; /* atomic; 1: ready */
 extern uint64_t user_reads; /* atomic */

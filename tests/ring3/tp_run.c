@@ -107,9 +107,11 @@ void user_spin_profiled(uint64_t mask)
         ring3_work(1000);
 }
 
-void user_spin(uint64_t unused)
+void user_spin(uint64_t gs_base)
 {
     set_state(1);
+    if (gs_base)
+        RING3_WRITE_BASE(gs, gs_base);
     for (;;)
         ring3_work(1000);
 }
