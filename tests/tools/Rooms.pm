@@ -45,7 +45,7 @@ my %lines = (@house, qw(
     tests/ring3 7990
     tests/guests 6240
     tests/machines 2380
-    tests/tools 8100
+    tests/tools 8130
     tests/programs 3890
     tests/drivers 2750
     tests/samples 1120
