@@ -4,12 +4,17 @@
 # None of make's own rules, which take longest where nothing is to do. As many jobs at once as
 # there are CPUs, unless -j says how many.
 MAKEFLAGS += -rR
+# What a command made that failed is not taken for whole.
+.DELETE_ON_ERROR:
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 BUILD  := build
-$(if $(word 2,[$(CURDIR)/$(BUILD)]),$(error There is a space in $(CURDIR)/$(BUILD): \
-          make wants a folder without one))
+# Commands and lists of make's take these for something else.
+MARKS  := ' " & ; | < > * ? ( )
+ODD     = $(strip $(word 2,[$(1)]) $(foreach mark,$(MARKS),$(findstring $(mark),$(1))))
+$(foreach path,CURDIR BUILD PROGRAM,$(if $(call ODD,$($(path))),$(error \
+    $(path)=$($(path)): make wants a path without a space and without $(MARKS))))
 # Tools for x86-64, on another kind of host.
 CROSS  := $(if $(filter-out x86_64 amd64,$(shell uname -m)),x86_64-linux-gnu-)
 
@@ -368,11 +373,13 @@ machines: all
 check:
 	$(PROVE) -v tests/tools/check.t
 
-# Who includes whom, as text; with graphviz as a picture, too.
+# Rooms, their lines and budgets; who includes whom, as text, with graphviz as a picture, too.
 rooms:
 	$(Q)find boot hal kernel pmu -type f | \
 	    perl -Itests/tools -MRooms -e 'print Rooms::picture(map { chomp; $$_ } <>)' > doc/rooms.dot
+	$(Q)prove -v tests/tools/check.t :: budgets | sed -n 's/^#   //p; s/^\(not \)*ok 1 - //p'
 	$(Q)mkdir -p $(BUILD); ! command -v dot >/dev/null || dot -Tsvg -o $(BUILD)/rooms.svg doc/rooms.dot
+	@echo 'doc/rooms.dot$(if $(shell command -v dot), and $(BUILD)/rooms.svg): who includes whom'
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h' '*.cpp')

@@ -84,7 +84,7 @@ HANDLERS_OBJ := $(call WIN_OBJ,handlers) \
 $(call WIN_OBJ,handlers): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
 
 $(BUILD)/dll/imports.a: kernel/user/handlers/imports.def | $(BUILD)/dll/
-	$(call SAY,LIB)x86_64-w64-mingw32-dlltool -D ntoskrnl.exe -d $< -l $@
+	$(call SAY,LIB)x86_64-w64-mingw32-dlltool -t $@ -D ntoskrnl.exe -d $< -l $@
 
 NATIVE := -Wl,--subsystem,native
 $(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(BUILD)/dll/imports.a

@@ -2,7 +2,7 @@
 # tests/contract.md: what each id demands; by the sources, which tests prove it.
 package Contract;
 use strict;
-use warnings;
+use warnings FATAL => 'all';
 use Text;
 
 sub glob_regex
@@ -53,7 +53,7 @@ sub entries
     my ($tests, @entries) = proofs();
     local $_;
     open my $in, '<', $file or return undef;
-    while (<$in>) {
+    while (defined(local $_ = <$in>)) {
         if (/^- ([A-Z]+-\S+): (.*)/) {
             my @tests = sort @{ $tests->{$1} // [] };
             push @entries, { id => $1, sentence => $2, tests => \@tests,

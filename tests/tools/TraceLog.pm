@@ -4,7 +4,7 @@
 # tests/tools/report-fields describes the result.
 package TraceLog;
 use strict;
-use warnings;
+use warnings FATAL => 'all';
 use File::Basename 'basename';
 use Text;
 
@@ -31,7 +31,7 @@ sub read_lines
     my ($in) = @_;
     my (%cpu, %events, %stacks, %threads, $counters, $first, $last, $dropped);
     my ($spans, $marks) = (0, 0);
-    while (<$in>) {
+    while (defined(local $_ = <$in>)) {
         my ($time, $name, $cpu, $rest) = /^\[(\d+\.\d+)\] (\w+): \{ cpu_id = (\d+) \}, (.*)/
             or return;
         $last = $time - ($first //= $time);

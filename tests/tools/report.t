@@ -319,7 +319,7 @@ END
                   [3, 121, 0xf00, 0xba4], [1, 140, 0, 6], [3, 141, 0xf00, 0xba4], [2, 150, 1, 0]);
     my $bits = 8 * 8 * (5 + 4 * @events);
     file('trace/cpu0', pack 'Q<*', 100, 150, $bits, $bits, 3, map { @$_ } @events);
-    my ($page, $data) = report('a trace', "$dir/trace");
+    my ($page, $data) = report('a log and a trace', $bad, "$dir/trace");
     my $trace = $data->{traces}[0];
     is_deeply($trace->{events}, { CONTEXTSWAP => 3, IPI => 2, STACKWALK => 3 }, 'its events');
     is_deeply($trace->{cpus}, [{ cpu => 3, spans => [[5, 0, 0.02], [6, 0.02, 0.04]],

@@ -194,6 +194,7 @@ file("$dir/initrd", '070701');
 truncate "$dir/initrd", 30 << 20;
 for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'],
      ['PMU=zen5', 'near it: amd-zen5'], ['PMU=Ice-Lake-Server', 'near it: intel-kvm'],
+     ['PMU=amd-v2,ipc=2,irq4', "quirk='irq4' is not one of: step"],
      ['PMU=broadwell,irq3', 'near it: haswell'], ['PMU=genoa', 'near it: kvm-6.8-amd'],
      ['SMP=0', '1 to 255'], ['SMP=two', '1 to 255'], ['SMP=256', '1 to 255'],
      ['MEMORY=lots', '1 to'],

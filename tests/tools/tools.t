@@ -171,8 +171,10 @@ deps('install test', 0, 'case "$*" in *zbar-tools*) exit 100 ;; *install*) echo 
      . "$dir/installed ;; esac");
 like(scalar `cat $dir/installed`, qr/ nasm\n/, 'each alone, where all at once cannot be had');
 system "mkdir '$dir/a b'; cp Makefile '$dir/a b'";
-like(scalar `make -s -C '$dir/a b' 2>&1`, qr/\A.*There is a space in .*folder without one.*\n\z/,
-     'a path with a space');
+like(scalar `make -s -C '$dir/a b' 2>&1`,
+     qr/\A.*CURDIR=\S+a b: make wants a path without a space .*\n\z/, 'a path with a space');
+like(scalar `make -s PROGRAM="it's.c" 2>&1`, qr/\A.* PROGRAM=it's\.c: make wants a path .*\n\z/,
+     'a path with a mark');
 like(scalar `make -s BUILD=/proc/none 2>&1`, qr/\A.* BUILD=\S+ cannot be written: .*\n\z/,
      'a folder that cannot be written');
 done_testing;
