@@ -4,13 +4,13 @@
 # None of make's own rules, which take longest where nothing is to do. As many jobs at once as
 # there are CPUs, unless -j says how many.
 MAKEFLAGS += -rR
-# What a command made that failed is not taken for whole.
+# A file whose command failed is deleted.
 .DELETE_ON_ERROR:
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 BUILD  := build
-# Commands and lists of make's take these for something else.
+# Make and the shell read these marks as their own.
 MARKS  := ' " & ; | < > * ? ( )
 ODD     = $(strip $(word 2,[$(1)]) $(foreach mark,$(MARKS),$(findstring $(mark),$(1))))
 $(foreach path,CURDIR BUILD PROGRAM,$(if $(call ODD,$($(path))),$(error \
@@ -377,7 +377,7 @@ check:
 rooms:
 	$(Q)find boot hal kernel pmu -type f | \
 	    perl -Itests/tools -MRooms -e 'print Rooms::picture(map { chomp; $$_ } <>)' > doc/rooms.dot
-	$(Q)prove -v tests/tools/check.t :: budgets | sed -n 's/^#   //p; s/^\(not \)*ok 1 - //p'
+	$(Q)$(PROVE) -v tests/tools/check.t :: budgets | sed -n 's/^#   //p; s/^\(not \)*ok 1 - //p'
 	$(Q)mkdir -p $(BUILD); ! command -v dot >/dev/null || dot -Tsvg -o $(BUILD)/rooms.svg doc/rooms.dot
 	@echo 'doc/rooms.dot$(if $(shell command -v dot), and $(BUILD)/rooms.svg): who includes whom'
 

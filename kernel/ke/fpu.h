@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The registers of x87, SSE, AVX and AVX-512, which only ring 3 uses, and whether it may write the
- * bases of FS and GS. They are saved when a ring-3 thread loses its processor and loaded when it
- * gets one, each time. */
+/* The registers of x87, SSE, AVX and AVX-512, which only ring 3 uses. They are saved when a ring-3
+ * thread loses its processor and loaded when it gets one, each time. And whether ring 3 may write
+ * the bases of FS and GS. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -158,8 +158,11 @@ judged('1: five skips that no list names: three of them, and how many more',
 my $needy = "TAP version 13\n1..1\nok 1 - a.one # SKIP only one counter counts instructions\n"
     . "# 0 passed, 0 failed, 1 skipped, 0 checks\n# PASS\n";
 judged('1: a skip for want of counters', "\n# kernel\n$needy", 'exit 33', 1, qr/# FAIL skip/);
-judged('0: ... of which some were left out', "\n# pmu: x; left out: counters 1 of 3\n$needy",
-       'exit 33', 0, qr/\n# PASS\n\z/);
+my $left_out = "\n# pmu: x; left out: counters 1 of 3\n$needy";
+judged('1: ... that a model lacks', $left_out, 'exit 33', 1, qr/# FAIL skip/,
+       'ACCEL=tcg PMU=amd-v2');
+judged('0: ... that a quirk spoils', $left_out, 'exit 33', 0, qr/\n# PASS\n\z/,
+       'ACCEL=tcg PMU=amd-v2,irq3');
 file("$dir/a.exe", 'program');
 judged('99: a program whose end the kernel does not report', "some output\n", 'exit 33', 99,
        qr/\n# BROKEN no word on how the program ended\n\z/, "ACCEL=tcg PROGRAM=$dir/a.exe");
