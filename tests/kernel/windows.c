@@ -188,10 +188,11 @@ static void check_entries(uint64_t gs_base)
 
 TEST(windows, ring3_gs,
      "an NMI at any instruction of a system call and of a page fault of ring 3 finds the kernel's "
-     "GS, whatever ring 3's is: 0, this CPU's own block, another's, an address that nothing has")
+     "GS, whatever ring 3's is: 0, this CPU's block or its lower half, another's, nothing's")
 {
-    const uint64_t bases[] = { USER_GS_LEFT, 0, (uint64_t)cpus[0], (uint64_t)cpus[cpu_count - 1],
-                               KERNEL_LIKE };
+    const uint64_t block = (uint64_t)cpus[0], other = (uint64_t)cpus[cpu_count - 1];
+    const uint64_t bases[] = { USER_GS_LEFT, 0,          block, block - (UINT64_C(1) << 32),
+                               other,        KERNEL_LIKE };
     SKIP_IF_SAFE();
     SKIP_IF_STEPPED();
     test_run_on(0);
