@@ -149,6 +149,7 @@ sub ask_script
 {
     my ($folder, $script) = @_;
     my $log = said($folder, "PROGRAMS=$build perl tests/*/$script", qr/^not ok/);
+    die "$script wants more than the mutant: $&" if $log =~ /^not ok .*make deps WITH=.*/m;
     return $log =~ /^not ok \d+ - (.*)/m ? "noticed: $script: $1" : 'unnoticed';
 }
 
