@@ -14,6 +14,7 @@ my @house = qw(
     kernel/console 670
     pmu 2970
     pmu/virt 10670
+    pmu/pebs 290
     hal/machine 2220
     hal 3110
     kernel/counting 480
@@ -231,7 +232,8 @@ sub may
     return $to !~ m{^tests/} || $to eq 'tests/harness' if $from =~ m{^tests/};
     return $to =~ m{^kernel/(base|nt)$} if $from eq "pmu/virt";
     return $from eq 'boot' if $to eq 'pmu/virt'; # nobody else sees it
-    return $from eq 'hal' if $to eq 'pmu';       # above the HAL there are no registers
+    return $from =~ m{^(?:hal|pmu/pebs)$} if $to eq 'pmu';  # above the HAL no registers
+    return $from eq 'hal' if $to eq 'pmu/pebs';
     return $height{$to} <= $height{$from};
 }
 
