@@ -12,8 +12,8 @@ my @house = qw(
     kernel/base 3080
     kernel/mm 680
     kernel/console 670
-    pmu 2970
-    pmu/virt 10670
+    pmu 2980
+    pmu/virt 11050
     pmu/pebs 290
     hal/machine 2220
     hal 3110
@@ -27,10 +27,10 @@ my @house = qw(
     kernel/driver 4300
     kernel/init 520
     boot 1930
-    tests/harness 6850
+    tests/harness 7300
     tests/hal 3590
-    tests/pmu 6310
-    tests/vpmu 2730
+    tests/pmu 6830
+    tests/vpmu 2760
     tests/profiling 3090
     tests/etw 2550
     tests/kernel 3120
