@@ -280,7 +280,7 @@ TEST(pebs_buffer, processors,
     HANDLE owner;
     SKIP_WITHOUT_PMU();
     SKIP_WITH_ONE_CPU();
-    SKIP_IF(!pebs_facts(), "no records by the processor");
+    SKIP_IF(!pebs_facts(), "no records");
     unsigned count = cpu_count < CPUS_MOST ? cpu_count : CPUS_MOST;
     REQUIRE_OK(hal_counters_claim("laboratory", cpu_all(), CTR0, NULL, &owner));
     for (unsigned cpu = 0; cpu < count; cpu++) {
@@ -341,7 +341,7 @@ TEST(pebs_buffer, ring3,
      "the buffer is the kernel's [PE-14 PE-15]")
 {
     SKIP_WITHOUT_PMU();
-    SKIP_IF(!pebs_facts(), "no records by the processor");
+    SKIP_IF(!pebs_facts(), "no records");
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         record_ring3(cpu, PMU_USER);
         record_ring3(cpu, PMU_KERNEL);
