@@ -252,17 +252,6 @@ LAB_TEST(pebs_registers, bits,
     wrmsr_fault(pmu_here()->msr.fixed_control, 0);
 }
 
-LAB_TEST(pebs_registers, absent,
-         "where CPUID or MISC_ENABLE says that there are no records the registers fault [PE-01]")
-{
-    SKIP_IF(pebs_facts(), "the processor has PEBS");
-    SKIP_IF(!lab_is_intel(), "not an Intel PMU");
-    CHECK_EQ(cpuid(1, 0).edx >> 21 & 1, 0);
-    lab_absent(PEBS_ENABLE);
-    lab_absent(PEBS_DATA_CFG);
-    lab_absent(DS_AREA);
-}
-
 /* Counter 0 of this CPU makes records by the area that it was given. */
 static void record_here(void)
 {
