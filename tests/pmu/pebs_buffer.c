@@ -131,7 +131,7 @@ LAB_TEST(pebs_buffer, full,
 
 LAB_TEST(pebs_buffer, counters,
          "counters that overflow at once have one record with the bits of both, others each their "
-         "own; one that is set to 0 writes none again [PE-04 PE-06]")
+         "own; one that is set to 0 writes none again [PE-06]")
 {
     struct pebs_record r;
     SKIP_WITHOUT_PEBS();
