@@ -55,7 +55,7 @@ LAB_TEST(pebs_buffer, threshold,
     CHECK_EQ(lab_caught.pmis, 0);
     CHECK_EQ(status(), 0);
     for (unsigned threshold = 1; threshold <= all; threshold++) {
-        CHECK(fill(MANY, threshold) > threshold);
+        CHECK(fill(MANY, threshold) >= all); /* its handler adds its own */
         check_interrupt(threshold);
         CHECK_EQ(status(), STATUS_BUFFER);
         CHECK(pebs_take_full());
