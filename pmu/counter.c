@@ -13,6 +13,7 @@
 #define FIXED_KERNEL 1u /* a counter's four bits in the fixed control register */
 #define FIXED_USER 2u
 #define FIXED_INTERRUPT 8u
+#define FIXED_ADAPTIVE (1ul << 32) /* and for the next counter four bits higher */
 #define MSR_DEBUGCTL 0x1d9
 
 static uint32_t msr_of(const struct pmu_kind *pmu, unsigned ctr, uint32_t gp, uint32_t fixed)
@@ -81,11 +82,15 @@ static uint64_t fixed_bits(unsigned ctr, uint64_t select)
 {
     uint64_t mine = (select & PMU_KERNEL ? FIXED_KERNEL : 0) |
                     (select & PMU_USER ? FIXED_USER : 0) |
-                    (select & PMU_INTERRUPT ? FIXED_INTERRUPT : 0);
+                    (select & PMU_INTERRUPT ? FIXED_INTERRUPT : 0) |
+                    (select & PMU_ADAPTIVE ? FIXED_ADAPTIVE : 0);
     return mine << 4 * (ctr - PMU_FIXED);
 }
 
-static uint64_t fixed_mask(unsigned ctr) { return 0xful << 4 * (ctr - PMU_FIXED); }
+static uint64_t fixed_mask(unsigned ctr)
+{
+    return (0xful | FIXED_ADAPTIVE) << 4 * (ctr - PMU_FIXED);
+}
 
 static void program_fixed(uint32_t control, unsigned ctr, uint64_t select)
 {

@@ -246,6 +246,7 @@ uint64_t pmu_select(const struct pmu_kind *pmu, enum pmu_event event, uint32_t f
 
 /* The value for pmu_program of an event by its code and unit mask, whether or not the table knows
  * it. Flags may also be PMU_EDGE, PMU_ANY_THREAD, PMU_INVERT and PMU_THRESHOLD(n). */
+#define PMU_ADAPTIVE (1ul << 34) /* its records have groups (pmu/pebs); fixed counters too */
 #define PMU_EDGE (1u << 18)
 #define PMU_ANY_THREAD (1u << 21)
 #define PMU_INVERT (1u << 23)
@@ -268,8 +269,8 @@ bool pmu_forget_event(const struct pmu_kind *pmu, unsigned ctr, uint64_t running
                       unsigned (*write)(uint32_t msr, uint64_t value));
 
 /* Gives a stopped counter its event and its value, and clears its overflow status; pmu_start starts
- * it. A fixed counter takes only PMU_USER, PMU_KERNEL and PMU_INTERRUPT from the select. Select 0
- * clears the counter. */
+ * it. A fixed counter takes only PMU_USER, PMU_KERNEL, PMU_INTERRUPT and PMU_ADAPTIVE from the
+ * select. Select 0 clears the counter. */
 void pmu_program(unsigned ctr, uint64_t select, uint64_t start);
 /* With a global control this is one WRMSR of the whole register: counters that somebody else
  * started stop, unless lent. */
