@@ -103,7 +103,7 @@ sub bad_driver
 sub bad
 {
     my ($name, $want, @patterns) = @_;
-    my $pmu = $name eq 'leave' ? 'amd-v2' : 'none';
+    my $pmu = { leave => 'amd-v2', written => 'intel-v5' }->{$name} // 'none';
     return check('DRIVER=' . bad_driver($name) . " PMU=$pmu", $want, @patterns);
 }
 # What the line says before and after the place. P: an address of the kernel's or a driver's.
@@ -171,6 +171,8 @@ bad('leave', 1, qr/^thread (\d+)$(?s:.*)^# leave\.sys left thread \1, which stil
     qr/a thread notify routine, leave\.sys\+0x/, 'hardware counters',
     q{its handler of the counters' interrupt$}, 'device \\\\Device\\\\Left',
     'symbolic link \\\\\?\?\\\\Left', "pool 'Left', 5000 bytes");
+bad('written', 1, qr/^# written\.sys left hardware counters with an event buffer, (?x:
+    )allocated at written\.sys\+0x/m);
 
 # The loader sets the security cookie of a driver and of a program.
 sub enter_load_config
