@@ -47,7 +47,9 @@ static uint64_t stop_recording(void)
     static const struct {
         uint32_t msr;
         unsigned bit;
-    } places[] = { { 0x3f1, 62 }, { 0x570, 55 } }; /* PEBS_ENABLE, RTIT_CTL */
+    } places[] = { { 0x3f1, 62 },
+                   { 0x600, 62 },
+                   { 0x570, 55 } }; /* PEBS_ENABLE, DS_AREA, RTIT_CTL */
     uint64_t value = 0, found = 0;
     for_each_in(at, places)
         if (!rdmsr_fault(at->msr, &value) && value && !wrmsr_fault(at->msr, 0))
@@ -220,7 +222,9 @@ static void describe_kind(const struct pmu_kind *kind)
         print(", %u branch records", pmu_branches_of(kind)->depth);
     if (pmu_branches_of(kind)->left_on)
         print(", firmware had left a list of branches on");
-    if (kind->left_running)
+    if (kind->left_running & PMU_BIT(62))
+        print(", firmware had left precise records on");
+    if (kind->left_running & ~PMU_BIT(62))
         print(", firmware had left %lx enabled", kind->left_running);
     if (kind->known)
         print("; %s", kind->table->name);

@@ -18,11 +18,15 @@ static void add_events(struct vcpu *v, unsigned counter, uint64_t n)
     struct counter *c = &v->pmu.counters[counter];
     uint64_t mask = counter_mask(v->pmu.model);
     bool late = c->late && n;
+    if (n && v->pmu.ds.armed & counter_status(counter))
+        ds_event(&v->pmu, counter);
     if (virt_quirks.bug == BUG_CARRY && (c->value + n) >> 31 != c->value >> 31)
         v->pmu.status |= counter_status(counter);
     c->value += n;
     c->late = virt_quirks.wrap0 && (c->value == mask + 1 || (c->late && !n));
-    if (late || (c->value > mask && !c->late))
+    if (c->pebs && c->value > mask)
+        v->pmu.ds.armed |= counter_status(counter);
+    else if (late || (c->value > mask && !c->late))
         pmi_overflow(v, counter);
     c->value &= mask;
 }
@@ -261,10 +265,11 @@ static uint64_t least_left(const struct vcpu *v, bool user, bool iterations, uin
 {
     for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
         const struct counter *c = &v->pmu.counters[i];
-        if (!counter_runs(c, user) || !c->pmi || (iterations && !in_iteration(v, c)))
+        bool armed = v->pmu.ds.armed & counter_status(i);
+        if (!counter_runs(c, user) || !(c->pmi || c->pebs) || (iterations && !in_iteration(v, c)))
             continue;
         uint64_t events =
-            c->late ? 1 : counter_mask(v->pmu.model) - c->value + 1 + virt_quirks.wrap0;
+            c->late || armed ? 1 : counter_mask(v->pmu.model) - c->value + 1 + virt_quirks.wrap0;
         uint64_t left = instructions_left(v, c, events);
         least = left < least ? left : least;
     }
@@ -297,7 +302,7 @@ void count_block(struct vcpu *v, bool user, uint64_t n, const uint64_t events[])
 
 uint64_t count_block_left(const struct vcpu *v, bool user)
 {
-    uint64_t least = pmi_left(&v->pmu);
+    uint64_t least = v->pmu.ds.armed ? 0 : pmi_left(&v->pmu);
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         const struct counter *c = &v->pmu.counters[i];
         if (!counter_runs(c, user))

@@ -48,6 +48,8 @@ void firmware_start(struct vcpu *v)
         p->status |= p->model->ops->frozen(p->model);
     if (virt_quirks.lbrleft)
         records_leave_on(p);
+    if (virt_quirks.pebs == PEBS_LEFT)
+        p->ds.enable = ds_counters(p->model);
     if (virt_quirks.brs && !p->model->lbr_depth)
         records_leave_sampled(p);
     v->random = virt_quirks.seed + v->number;
@@ -101,6 +103,7 @@ static void lose_registers(struct vcpu *v)
         return;
     v->firmware.was_reset = true;
     memset(p->counters, 0, sizeof p->counters);
+    memset(&p->ds, 0, sizeof p->ds);
     p->fixed_control = p->global_control = p->status = p->debugctl = 0;
     count_refresh(v);
 }

@@ -193,6 +193,21 @@ bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value)
     return true;
 }
 
+bool guest_write(const struct vcpu *v, uint64_t address, const void *from, unsigned size)
+{
+    unsigned first = PAGE_SIZE - (unsigned)(address & (PAGE_SIZE - 1));
+    first = size < first ? size : first;
+    uint8_t *low = translate_address(v, address, true);
+    uint8_t *high = first < size ? translate_address(v, address + first, true) : low;
+    if (!low || !high)
+        return false;
+    nested_written((uint64_t)low - DIRECT_MAP);
+    nested_written((uint64_t)high - DIRECT_MAP);
+    memcpy(low, from, first);
+    memcpy(high, (const uint8_t *)from + first, size - first);
+    return true;
+}
+
 bool guest_in_long_mode(const struct vcpu *v) { return v->vmcb.cs.attributes & 1u << 9; }
 
 void guest_insn(const struct vcpu *v, struct insn *i)

@@ -80,7 +80,7 @@ static void apply_machine(struct model *m)
     if (machine->small)
         model_small_core(m);
     if (machine->no_list)
-        m->lbr_depth = m->lbr_format = 0;
+        m->lbr_depth = m->lbr_format = m->pebs_format = 0;
 }
 
 bool machine_choose(const char *wanted)

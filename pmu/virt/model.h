@@ -3,6 +3,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "pmu/virt/ds.h"
 #include "pmu/virt/records.h"
 
 #define GP_MAX 12
@@ -49,6 +50,7 @@ struct counter {
     /* Derived by the model's refresh. */
     enum event event; /* EVENT_NONE: it stands still */
     bool user, kernel, pmi, edge, invert, equal;
+    bool pebs; /* it writes records */
     uint8_t threshold;
     bool held;         /* whether the condition held in the last cycle counted */
     uint64_t in_cycle; /* with a threshold or edges: events since the last cycle began */
@@ -87,6 +89,7 @@ struct pmu {
     uint64_t uncore[2];  /* 391h, 392h; quirk uncore */
     unsigned forgetting; /* bits: of the three events of the quirk stale, those that were written */
     struct records records;
+    struct ds ds;
 };
 
 /* A vendor's registers. These functions change registers only; false: #GP. */
@@ -123,6 +126,7 @@ struct model {
     bool any_thread, metrics;        /* Intel: AnyThread is legal; PERF_METRICS is there */
     bool auto_mask;                  /* a PMI masks its LVT entry */
     uint8_t lbr_depth, lbr_format;   /* of last-branch records; as 345h[5:0] reports */
+    uint8_t pebs_format;             /* as 345h[11:8] reports, from 3 on; 0: there is no PEBS */
     const struct event_code *events; /* ends with EVENT_NONE */
 };
 
@@ -133,7 +137,7 @@ struct machine {
     uint32_t signature;              /* 0: the model's */
     const struct event_code *events; /* NULL: the model's */
     bool full_width;                 /* false: as the model's */
-    bool no_list;                    /* a hypervisor hides the list of branches */
+    bool no_list;                    /* a hypervisor hides the list of branches, and PEBS */
     uint8_t lbr_format;              /* 0: the model's */
     bool small;                      /* all CPUs are small cores */
     uint32_t max_leaf;               /* 0: the model's */
@@ -153,6 +157,9 @@ static inline uint64_t counter_status(unsigned counter)
 /* Select bits beyond version 1, for select_extra. */
 #define SELECT_EQUAL (1ul << 36)
 #define SELECT_UMASK2 (0xfful << 40)
+/* Records with groups: of a select, and of a fixed counter's bits in its control. */
+#define SELECT_ADAPTIVE (1ul << 34)
+#define FIXED_ADAPTIVE (1ul << 32)
 enum { SMALL_CORE = 0x20, LARGE_CORE = 0x40 }; /* core_type */
 /* lbr_format, as 345h[5:0]: mispredictions in FROM; transactions too; registers of their own. */
 enum {
@@ -234,6 +241,8 @@ void early_look(struct vcpu *v);
 
 /* pmi.c */
 void pmi_overflow(struct vcpu *v, unsigned counter);
+/* Sets this bit of the status, and a PMI comes. */
+void pmi_request(struct vcpu *v, uint64_t status);
 /* n instructions pass: returns what becomes due, as bits. pmi_now takes these, and does it. */
 unsigned pmi_pass(struct pmu *p, uint64_t n);
 void pmi_now(struct vcpu *v, unsigned dues);

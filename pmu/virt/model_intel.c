@@ -13,8 +13,9 @@ enum {
     V6_GP = 0x1900, V6_FIXED = 0x1980,
 };
 /* clang-format on */
-#define MISC_PMU (1u << 7)                     /* is there; cannot be changed */
-#define MISC_UNAVAILABLE (1u << 11 | 1u << 12) /* BTS, PEBS; a change is #GP */
+#define MISC_PMU (1u << 7) /* is there; cannot be changed */
+#define MISC_NO_PEBS (1u << 12)
+#define MISC_UNAVAILABLE (1u << 11 | MISC_NO_PEBS) /* BTS too; a change is #GP */
 #define MISC_ENABLE_VALUE (1u | MISC_PMU | MISC_UNAVAILABLE)
 #define STATUS_CHANGED (1ul << 63)   /* CondChgd */
 #define STATUS_ELSEWHERE (3ul << 62) /* OvfBuffer, CondChgd: legal to clear */
@@ -91,7 +92,7 @@ static uint64_t counters_in_use(const struct pmu *p)
 static uint64_t perf_capabilities(const struct model *m)
 {
     return (m->full_width ? FW_WRITE : 0) | (m->metrics ? HAS_METRICS : 0) |
-           (virt_quirks.smi ? FREEZES_IN_SMM : 0) | m->lbr_format;
+           (virt_quirks.smi ? FREEZES_IN_SMM : 0) | m->lbr_format | ds_capabilities(m);
 }
 
 static bool read_global(const struct pmu *p, uint32_t msr, uint64_t *value)
@@ -116,9 +117,10 @@ static uint64_t *find_uncore(struct pmu *p, uint32_t msr)
                : 0;
 }
 
-static uint64_t misc_at_reset(void)
+static uint64_t misc_at_reset(const struct model *m)
 {
-    return virt_quirks.misc ? virt_quirks.misc : MISC_ENABLE_VALUE;
+    return virt_quirks.misc ? virt_quirks.misc
+                            : MISC_ENABLE_VALUE & ~(m->pebs_format ? MISC_NO_PEBS : 0ul);
 }
 
 static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
@@ -130,7 +132,7 @@ static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
     else if (selected)
         *value = selected->select;
     else if (msr == MISC_ENABLE)
-        *value = misc_at_reset() ^ p->misc;
+        *value = misc_at_reset(p->model) ^ p->misc;
     else if (msr == DEBUGCTL)
         *value = p->debugctl;
     else if (msr == PERF_CAPABILITIES && perf_capabilities(p->model))
@@ -141,9 +143,14 @@ static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
         *value = p->smis;
     else if (find_uncore(p, msr))
         *value = *find_uncore(p, msr);
-    else if (!records_read(p, msr, value))
+    else if (!records_read(p, msr, value) && !ds_read(p, msr, value))
         return p->model->version >= 2 && read_global(p, msr, value);
     return true;
+}
+
+static uint64_t adaptive_bit(const struct model *m, uint64_t bit)
+{
+    return m->pebs_format >= DS_ADAPTIVE ? bit : 0;
 }
 
 /* Four bits a counter: OS, USR, AnyThread if the model has it, PMI. */
@@ -152,7 +159,9 @@ static bool write_fixed_control(struct pmu *p, uint64_t value)
     uint64_t legal = 0;
     for (unsigned n = 0; n < FIXED_MAX; n++)
         if (p->model->fixed_map >> n & 1)
-            legal |= (p->model->any_thread ? 0xful : 0xbul) << 4 * n;
+            legal |=
+                ((p->model->any_thread ? 0xful : 0xbul) | adaptive_bit(p->model, FIXED_ADAPTIVE))
+                << 4 * n;
     if (value & ~legal)
         return false;
     p->fixed_control = value;
@@ -181,7 +190,8 @@ static bool write_intel_global(struct pmu *p, uint32_t msr, uint64_t value)
         p->status &= ~value;
         return true;
     case GLOBAL_STATUS_SET:
-        if (p->model->version < 4 || value & ~(legal | frozen))
+        if (p->model->version < 4 ||
+            value & ~(legal | frozen | (p->model->pebs_format ? STATUS_BUFFER : 0)))
             return false;
         p->status |= value;
         return true;
@@ -216,8 +226,9 @@ static void remember_event(struct pmu *p, struct counter *c, uint16_t event)
 
 static bool write_select(struct pmu *p, struct counter *c, uint64_t value)
 {
-    uint64_t legal =
-        SELECT_LEGAL | p->model->select_extra | (p->model->any_thread ? SELECT_ANY_THREAD : 0);
+    uint64_t legal = SELECT_LEGAL | p->model->select_extra |
+                     (p->model->any_thread ? SELECT_ANY_THREAD : 0) |
+                     adaptive_bit(p->model, SELECT_ADAPTIVE);
     if (p->model->version >= 6)
         legal &= ~(uint64_t)SELECT_PIN;
     legal |= virt_quirks.sticky;
@@ -240,7 +251,7 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
     if (selected)
         return write_select(p, selected, value);
     if (msr == MISC_ENABLE) {
-        uint64_t changed = value ^ misc_at_reset();
+        uint64_t changed = value ^ misc_at_reset(p->model);
         p->misc = changed & MISC_UNAVAILABLE ? p->misc : changed & ~(uint64_t)MISC_PMU;
         return !(changed & MISC_UNAVAILABLE);
     }
@@ -255,7 +266,7 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
         return true;
     }
     return (p->model->version >= 2 && write_intel_global(p, msr, value)) ||
-           records_write(p, msr, value);
+           records_write(p, msr, value) || ds_write(p, msr, value);
 }
 
 static void refresh_fixed(struct pmu *p, unsigned n, bool running)
@@ -349,6 +360,10 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
 {
     if (leaf == 1 && perf_capabilities(m))
         r[2] |= 1u << 15; /* PDCM */
+    if (leaf == 1 && m->pebs_format) {
+        r[2] |= 1u << 2;  /* DTES64 */
+        r[3] |= 1u << 21; /* DS */
+    }
     if (leaf == 7 && subleaf == 0 && virt_quirks.hybrid)
         r[3] |= 1u << 15; /* hybrid */
     if (leaf == 0x1a && subleaf == 0 && m->core_type)

@@ -9,6 +9,7 @@
     { 0xc0, 0x00, EVENT_INSTRUCTIONS }, { 0x3c, 0x00, EVENT_CYCLES }, { 0x3c, 0x01, EVENT_BUS_CYCLES }, \
     { 0x2e, 0x4f, EVENT_REFERENCES }, { 0x2e, 0x41, EVENT_MISSES },                              \
     { 0xc4, 0x00, EVENT_BRANCHES }, { 0xc5, 0x00, EVENT_MISPREDICTED }
+#define PRECISE { 0xc0, 0x01, EVENT_INSTRUCTIONS } /* INST_RETIRED.PREC_DIST */
 #define END { 0, 0, EVENT_NONE }
 
 static const struct event_code core_events[] = { ARCHITECTURAL, END };
@@ -19,7 +20,7 @@ static const struct event_code westmere_events[] = {
     ARCHITECTURAL, { 0x0b, 0x01, EVENT_LOADS }, { 0x0b, 0x02, EVENT_STORES }, { 0xc4, 0x01, EVENT_CONDITIONAL }, END,
 };
 static const struct event_code skylake_events[] = {
-    ARCHITECTURAL, { 0xd0, 0x81, EVENT_LOADS }, { 0xd0, 0x82, EVENT_STORES },
+    ARCHITECTURAL, PRECISE, { 0xd0, 0x81, EVENT_LOADS }, { 0xd0, 0x82, EVENT_STORES },
     { 0xc4, 0x01, EVENT_CONDITIONAL }, { 0xc4, 0x10, EVENT_NOT_TAKEN }, { 0xc5, 0x01, EVENT_MISPREDICTED },
     { 0xc4, 0x20, EVENT_TAKEN }, { 0xc4, 0x40, EVENT_FAR }, { 0xcc, 0x20, EVENT_RECORDS }, END,
 };

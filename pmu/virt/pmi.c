@@ -50,12 +50,20 @@ static void set_status(struct pmu *p, uint64_t bit)
     p->due[DUE_STATUS] = LATE;
 }
 
+void pmi_request(struct vcpu *v, uint64_t status)
+{
+    set_status(&v->pmu, status);
+    if (!pmi_is_lost(v))
+        pmi_after(&v->pmu, choose_skid(v));
+}
+
 void pmi_overflow(struct vcpu *v, unsigned counter)
 {
     struct counter *c = &v->pmu.counters[counter];
-    set_status(&v->pmu, counter_status(counter));
-    if (c->pmi && !pmi_is_lost(v))
-        pmi_after(&v->pmu, choose_skid(v));
+    if (c->pmi)
+        pmi_request(v, counter_status(counter));
+    else
+        set_status(&v->pmu, counter_status(counter));
     throttle_counter(c);
 }
 

@@ -30,6 +30,7 @@ enum {
     BUG_LOSING
 };
 enum { TSC_IGNORES = 1, TSC_FAULTS = 2 };
+enum { PEBS_HOST = 1, PEBS_STILL, PEBS_SHADOW, PEBS_QUIET, PEBS_SHARED, PEBS_LEFT };
 
 /* What is off is 0, but for ipc and ref, which are then 1. Const once the guest runs. */
 struct quirks {

@@ -89,6 +89,13 @@ static void show_entry(const struct model *m, uint64_t entry[])
     entry[RECORD_CLASS] = 0;
 }
 
+void records_show(struct pmu *p, unsigned n, uint64_t field[RECORD_FIELDS])
+{
+    uint64_t *entry = p->records.entries[(p->records.top - n) % depth_of(p)];
+    show_entry(p->model, entry);
+    memcpy(field, entry, RECORD_FIELDS * sizeof *field);
+}
+
 /* NULL: the model has no such register. */
 static uint64_t *find_record(struct pmu *p, uint32_t msr, unsigned *field)
 {

@@ -68,6 +68,8 @@ void records_leave_on(struct pmu *p);
 void records_leave_sampled(struct pmu *p);
 /* Where a conditional branch is for the list, after the instruction that was stepped. */
 uint64_t records_from(const struct records *r, uint64_t from);
+/* The fields of the n-th newest entry, as registers show them. */
+void records_show(struct pmu *p, unsigned n, uint64_t field[RECORD_FIELDS]);
 /* On a PMI, if DEBUGCTL says so. */
 void records_freeze(struct pmu *p);
 /* Registers of the list, but for DEBUGCTL. False: #GP. */

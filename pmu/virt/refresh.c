@@ -52,6 +52,8 @@ void model_write_counter(struct pmu *p, struct counter *c, uint64_t value)
     c->stands |= virt_quirks.bug == BUG_HELD && c->event != EVENT_NONE;
     c->value = value;
     c->late = false;
+    p->ds.armed &= ~counter_status((unsigned)(c - p->counters));
+    p->ds.passed &= p->ds.armed;
 }
 
 bool model_write_debugctl(struct pmu *p, uint64_t value, uint64_t legal)
@@ -126,6 +128,7 @@ void count_refresh(struct vcpu *v)
     p->caches = false;
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         struct counter *c = &p->counters[i];
+        c->pebs = p->ds.enable & counter_status(i);
         c->stands &= c->event != EVENT_NONE;
         if (c->throttled || c->stands ||
             (c->event == EVENT_BRANCHES && virt_quirks.bug == BUG_BRANCHES))

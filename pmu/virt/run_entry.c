@@ -21,7 +21,7 @@ static void begin_step(struct vcpu *v)
     v->step.guest_if = v->vmcb.rflags & RFLAGS_IF;
     guest_insn(v, &v->step.insn);
     debug_begin_step(v);
-    if (v->pmu.decoding[v->vmcb.cpl == 3] || virt_quirks.far)
+    if (v->pmu.decoding[v->vmcb.cpl == 3] || v->pmu.ds.armed || virt_quirks.far)
         instruction_decode(v, &v->step.insn, &v->step.code);
     else
         v->step.code = (struct instruction){ 0 };
@@ -235,6 +235,7 @@ void entry_cancel(struct vcpu *v)
 
 void entry_prepare(struct vcpu *v)
 {
+    ds_write_record(v);
     token_collect_nmis(v);
     if (v->run.reentry && virt_quirks.vmrun)
         count_extra(v, v->vmcb.cpl == 3, 1);
@@ -249,6 +250,7 @@ void entry_prepare(struct vcpu *v)
     rep_decide(v);
     bool injects, step;
     do {
+        ds_write_record(v); /* of INT n, which is delivered here */
         if (v->pmu.pmi)
             pmi_deliver(v);
         inject_nmi(v);

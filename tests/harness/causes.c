@@ -219,4 +219,5 @@ void causes_print(void)
     watch_loops();
     print_name("bug");
     print_name("uncounted");
+    print_name("pebs");
 }

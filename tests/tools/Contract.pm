@@ -42,7 +42,7 @@ sub proofs
 sub ids
 {
     my $all = join ' ', $_[0] =~ /\[([^\]]*)\]/g;
-    return $all =~ /\b(?:VP|TP|HC|KP|PO|ET|LB)-\d+|\b[CS]-\d\w?(?:\.\d+)?/g;
+    return $all =~ /\b(?:VP|TP|HC|KP|PO|ET|LB|PE)-\d+|\b[CS]-\d\w?(?:\.\d+)?/g;
 }
 
 # In the file's order: { id, sentence, not (why no test proves it), as (ids that cover it), tests,
@@ -73,7 +73,7 @@ sub names
     return scalar grep { $name =~ $_ } @{ $entry->{globs} };
 }
 
-our %last_of = (VP => 90, TP => 100, HC => 48, KP => 32, PO => 74, ET => 68, LB => 24);
+our %last_of = (VP => 90, TP => 100, HC => 48, KP => 32, PO => 74, ET => 68, LB => 24, PE => 16);
 
 # Against the tests of the image, as the command $list names them; $$count: of ids.
 sub faults

@@ -13,7 +13,7 @@ my @house = qw(
     kernel/mm 680
     kernel/console 670
     pmu 2980
-    pmu/virt 10670
+    pmu/virt 11050
     pmu/pebs 290
     hal/machine 2220
     hal/buffers 170
@@ -28,10 +28,10 @@ my @house = qw(
     kernel/driver 4330
     kernel/init 520
     boot 1930
-    tests/harness 6880
+    tests/harness 7330
     tests/hal 3960
-    tests/pmu 6310
-    tests/vpmu 2730
+    tests/pmu 6830
+    tests/vpmu 2760
     tests/profiling 3090
     tests/etw 2550
     tests/kernel 3120

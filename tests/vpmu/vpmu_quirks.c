@@ -224,7 +224,8 @@ VPMU_TEST(vpmu_quirks, misc, "MISC_ENABLE reads what the quirk says")
     uint64_t wanted = vpmu_quirk("misc"), unavailable = 1u << 11 | 1u << 12;
     if (!lab_is_intel())
         SKIP(ABSENT);
-    wanted = wanted ? wanted : 1u | 1u << 7 | unavailable;
+    uint64_t pebs = cpuid(1, 0).edx & 1u << 21 ? 1u << 12 : 0;
+    wanted = wanted ? wanted : 1u | 1u << 7 | (unavailable & ~pebs);
     CHECK_EQ(lab_rdmsr(MISC_ENABLE), wanted);
     CHECK_EQ(wrmsr_fault(MISC_ENABLE, wanted ^ unavailable), LAB_GP_FAULT);
     CHECK_EQ(wrmsr_fault(MISC_ENABLE, wanted), 0);

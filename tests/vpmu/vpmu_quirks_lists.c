@@ -2,6 +2,7 @@
 /* The quirks of the virtual PMU that change lists of branches: there if their words are on, and not
  * if they are off. */
 #include "tests/harness/lbr_list.h"
+#include "tests/harness/pebs_list.h"
 
 #define FORMAT_TSX 4u
 #define SIGN (UINT64_C(1) << 60)
@@ -102,6 +103,41 @@ VPMU_TEST(vpmu_quirks, dbkeeps,
     if (branches_here()->control != DEBUGCTL)
         SKIP("DEBUGCTL does not start the list");
     CHECK_EQ(lbr_debug_ends(), !vpmu_quirk("dbkeeps"));
+}
+
+/* Which of the quirk's values the records of a short program show; 0: none. */
+static unsigned seen_of_records(void)
+{
+    enum { HOST = 1, STILL, SHADOW, QUIET, LEFT = 6 };
+    struct pebs_record r;
+    if (pmu_here()->left_running >> 62 & 1)
+        return LEFT;
+    pebs_steps(PMU_BIT(0));
+    pebs_prepare(0, 8, 9);
+    pebs_arm(0, 4, 1);
+    pebs_record(PMU_BIT(0), NULL);
+    for (unsigned n = 0; n < pebs_count() && pebs_get(n, &r); n++)
+        if (pebs_step_of(r.address) == PEBS_STEPS_MAX)
+            return HOST;
+    if (!pebs_count() || !pebs_get(0, &r))
+        return STILL;
+    if (pebs_step_of(r.address) != pebs_expected(4))
+        return SHADOW;
+    pebs_prepare(0, 8, 1);
+    pebs_arm(0, 4, 1);
+    pebs_record(PMU_BIT(0), NULL);
+    return pebs_take_full() ? 0 : QUIET;
+}
+
+/* Of several processors see pebs_buffer.processors. */
+VPMU_TEST(vpmu_quirks, pebs,
+          "records are of a host, or late, or at one place, or say nothing when they are too many, "
+          "or were on, where the quirk says so")
+{
+    enum { SHARED = 5 };
+    SKIP_WITHOUT_PEBS();
+    uint64_t quirk = vpmu_quirk("pebs");
+    CHECK_EQ(seen_of_records(), quirk == SHARED ? 0 : quirk);
 }
 
 /* EPYC Milan: CPUID 8000_0008h.EBX[31], and no list. Linux turns them on, else they are the

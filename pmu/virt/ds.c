@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* PEBS with a DS area. A counter of IA32_PEBS_ENABLE that wraps is armed: no status bit, no PMI.
+ * Its next event makes a record, once that instruction is done, and the counter is set to its reset
+ * field, so that a period is one event longer than what it counts. The instruction is stepped
+ * (run_entry.c). A record that has no space in the buffer, or whose page is not there or read-only,
+ * is not written, and nothing faults; what is not there of the area itself sets no counter either.
+ * Only 64-bit kernels get records: the area of others has another layout. Not modelled, and 0:
+ * latency, source of data, transactions. Sources: SDM volume 3, "Processor Event Based Sampling",
+ * "PEBS Record Format" and "Adaptive PEBS"; Linux for the layouts. */
+#include "kernel/base/bits.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "pmu/virt/ds.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/quirk.h"
+#include "pmu/virt/vcpu.h"
+
+enum { PEBS_ENABLE = 0x3f1, PEBS_DATA_CFG = 0x3f2, DS_AREA = 0x600 };
+enum { GROUP_MEMORY = 1, GROUP_GPR = 2, GROUP_XMM = 4, GROUP_LBR = 8, GROUPS = 15 };
+#define CONFIG_LEGAL (GROUPS | 0xff000000ul)
+#define TRAP_LIKE (1u << 6)
+#define SAVES_REGISTERS (1u << 7)
+#define BASELINE (1u << 14)
+#define AREA_BASE 0x20u /* the first of four fields, of which the second is the index */
+#define AREA_INDEX 0x28u
+#define AREA_RESETS 0x40u
+#define OLD_COUNTERS 4u /* before adaptive records */
+#define RESET_FIELDS 8u /* of general-purpose counters, in formats 3 and 4 */
+#define HOSTS_EACH 4u   /* records from one of the host's to the next, with the quirk pebs=host */
+
+static uint64_t last_area; /* that any CPU was given; quirk pebs=shared; atomic */
+
+/* --- Registers. --- */
+
+static bool is_adaptive(const struct model *m) { return m->pebs_format >= DS_ADAPTIVE; }
+
+uint64_t ds_counters(const struct model *m)
+{
+    uint64_t gp = m->gp_map & ((1u << (is_adaptive(m) ? RESET_FIELDS : OLD_COUNTERS)) - 1);
+    return !m->pebs_format ? 0 : gp | (is_adaptive(m) ? (uint64_t)m->fixed_map << 32 : 0);
+}
+
+uint64_t ds_capabilities(const struct model *m)
+{
+    return !m->pebs_format ? 0
+                           : TRAP_LIKE | SAVES_REGISTERS | (uint64_t)m->pebs_format << 8 |
+                                 (is_adaptive(m) ? BASELINE : 0);
+}
+
+bool ds_read(const struct pmu *p, uint32_t msr, uint64_t *value)
+{
+    if (!p->model->pebs_format || (msr == PEBS_DATA_CFG && !is_adaptive(p->model)))
+        return false;
+    switch (msr) {
+    case PEBS_ENABLE: *value = p->ds.enable; return true;
+    case PEBS_DATA_CFG: *value = p->ds.config; return true;
+    case DS_AREA: *value = p->ds.area; return true;
+    }
+    return false;
+}
+
+bool ds_write(struct pmu *p, uint32_t msr, uint64_t value)
+{
+    uint64_t old;
+    if (!ds_read(p, msr, &old))
+        return false;
+    switch (msr) {
+    case PEBS_ENABLE:
+        if (value & ~ds_counters(p->model))
+            return false;
+        p->ds.enable = value;
+        p->ds.armed &= value;
+        p->ds.passed &= value;
+        return true;
+    case PEBS_DATA_CFG:
+        if (value & ~CONFIG_LEGAL)
+            return false;
+        p->ds.config = value;
+        return true;
+    default:
+        if ((uint64_t)((int64_t)(value << 16) >> 16) != value)
+            return false;
+        p->ds.area = value;
+        __atomic_store_n(&last_area, value, __ATOMIC_RELAXED);
+        return true;
+    }
+}
+
+void ds_event(struct pmu *p, unsigned counter)
+{
+    uint64_t bit = counter_status(counter);
+    if (virt_quirks.pebs == PEBS_SHADOW && !(p->ds.passed & bit)) {
+        p->ds.passed |= bit;
+        return;
+    }
+    p->ds.armed &= ~bit;
+    p->ds.passed &= ~bit;
+    p->ds.due |= bit;
+}
+
+/* --- The record. --- */
+
+/* Words of a record, as they are added. */
+struct record {
+    uint64_t word[25 + 7 + 32 + 3 * RECORDS_MAX];
+    unsigned count;
+};
+
+static void add_word(struct record *r, uint64_t word) { r->word[r->count++] = word; }
+
+/* Flags, next instruction, registers; format 3 has these in another order than their numbers. */
+static void add_registers(const struct vcpu *v, struct record *r, bool by_number)
+{
+    static const uint8_t by_name[16] = { 0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15 };
+    add_word(r, v->vmcb.rflags);
+    add_word(r, v->vmcb.rip);
+    for (unsigned i = 0; i < 16; i++)
+        add_word(r, guest_register(v, by_number ? i : by_name[i]));
+}
+
+/* Address, and three that are no model's. */
+static void add_memory(const struct vcpu *v, struct record *r)
+{
+    bool known =
+        v->step.done && v->step.code.effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES));
+    add_word(r, known ? v->step.code.address : 0);
+    for (unsigned i = 0; i < 3; i++)
+        add_word(r, 0);
+}
+
+/* The guest's are in the processor's registers. */
+static void add_xmm(struct record *r)
+{
+    uint64_t saved[64] __attribute__((aligned(16)));
+    fxsave(saved);
+    memcpy(r->word + r->count, saved + 20, 256);
+    r->count += 32;
+}
+
+static void add_branches(struct pmu *p, struct record *r, unsigned wanted)
+{
+    unsigned depth = p->model->lbr_depth;
+    for (unsigned n = 0; n < wanted && n < depth; n++, r->count += RECORD_FIELDS)
+        records_show(p, n, r->word + r->count);
+}
+
+static uint64_t time_of(const struct vcpu *v) { return rdtsc() + v->vmcb.tsc_offset; }
+
+/* Format 3. */
+static void make_plain(struct vcpu *v, struct record *r)
+{
+    add_registers(v, r, false);
+    add_word(r, v->pmu.ds.due);
+    add_memory(v, r);
+    r->word[r->count - 1] = v->run.rip; /* transactions follow it here */
+    add_word(r, 0);
+    add_word(r, time_of(v));
+}
+
+static bool wants_groups(const struct pmu *p)
+{
+    bool wants = false;
+    for_each_bit(bit, p->ds.due)
+        wants |= bit < 32 ? p->counters[bit].select & SELECT_ADAPTIVE
+                          : p->fixed_control >> (4 * (bit - 32)) & FIXED_ADAPTIVE;
+    return wants;
+}
+
+static void make_adaptive(struct vcpu *v, struct record *r)
+{
+    struct pmu *p = &v->pmu;
+    uint64_t config = wants_groups(p) ? p->ds.config : 0;
+    add_word(r, config);
+    add_word(r, v->run.rip);
+    add_word(r, p->ds.due);
+    add_word(r, time_of(v));
+    if (config & GROUP_MEMORY)
+        add_memory(v, r);
+    if (config & GROUP_GPR)
+        add_registers(v, r, true);
+    if (config & GROUP_XMM)
+        add_xmm(r);
+    if (config & GROUP_LBR)
+        add_branches(p, r, (config >> 24 & 0xff) + 1u);
+    r->word[0] |= (uint64_t)r->count * sizeof *r->word << 48;
+}
+
+/* --- The area. --- */
+
+/* BASE to THRESHOLD, of the area that this CPU uses. */
+enum { BASE, INDEX, MAX, THRESHOLD, FIELDS };
+
+/* False: there is no space for it, or no memory. */
+static bool store_record(struct vcpu *v, uint64_t at, uint64_t field[FIELDS], struct record *r)
+{
+    uint64_t size = r->count * sizeof *r->word;
+    if (field[INDEX] > field[MAX] || size > field[MAX] - field[INDEX] ||
+        !guest_write(v, field[INDEX], r->word, (unsigned)size))
+        return false;
+    if (virt_quirks.pebs != PEBS_STILL)
+        field[INDEX] += size;
+    return guest_write64(v, at + AREA_INDEX, field[INDEX]);
+}
+
+static void reset_counters(struct vcpu *v, uint64_t at)
+{
+    uint64_t value;
+    for_each_bit(bit, v->pmu.ds.due) {
+        uint64_t field = bit < 32 ? bit : RESET_FIELDS + bit - 32;
+        unsigned counter = (unsigned)(bit < 32 ? bit : FIXED_FIRST + bit - 32);
+        if (guest_read(v, at + AREA_RESETS + 8 * field, &value, sizeof value) == sizeof value)
+            model_write_counter(&v->pmu, &v->pmu.counters[counter], value);
+    }
+}
+
+/* A copy of it whose instruction is the host's. */
+static void leak_host(struct vcpu *v, uint64_t at, uint64_t field[FIELDS], struct record *r)
+{
+    static uint32_t records; /* of all CPUs; atomic */
+    if (__atomic_fetch_add(&records, 1, __ATOMIC_RELAXED) % HOSTS_EACH != HOSTS_EACH - 1)
+        return;
+    r->word[is_adaptive(v->pmu.model) ? 1 : 22] = (uint64_t)ds_write_record;
+    store_record(v, at, field, r);
+}
+
+void ds_write_record(struct vcpu *v)
+{
+    struct pmu *p = &v->pmu;
+    uint64_t at = p->ds.area, field[FIELDS];
+    struct record r;
+    if (!p->ds.due)
+        return;
+    if (virt_quirks.pebs == PEBS_SHARED)
+        at = __atomic_load_n(&last_area, __ATOMIC_RELAXED);
+    r.count = 0;
+    if (is_adaptive(p->model))
+        make_adaptive(v, &r);
+    else
+        make_plain(v, &r);
+    bool there = v->vmcb.efer & EFER_LMA &&
+                 guest_read(v, at + AREA_BASE, field, sizeof field) == sizeof field;
+    bool written = there && store_record(v, at, field, &r);
+    if (written && virt_quirks.pebs == PEBS_HOST)
+        leak_host(v, at, field, &r);
+    if (there)
+        reset_counters(v, at);
+    p->ds.due = 0;
+    if (written && field[INDEX] >= field[THRESHOLD] && virt_quirks.pebs != PEBS_QUIET)
+        pmi_request(v, STATUS_BUFFER);
+}

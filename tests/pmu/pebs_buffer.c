@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/* Conformance: when a processor writes records (PEBS), and where: threshold and end of the buffer,
+ * counters that are off, rings, several counters, several processors; and its registers. */
+#include "tests/harness/pebs_list.h"
+#include "tests/ring3/pmu_exact.h"
+
+#define MANY PEBS_STEPS_MAX
+#define CTR0 PMU_BIT(0)
+#define CTR1 PMU_BIT(1)
+#define PEBS_ENABLE 0x3f1u
+#define PEBS_DATA_CFG 0x3f2u
+#define DS_AREA 0x600u
+#define NOT_CANONICAL (UINT64_C(1) << 57)
+#define CPUS_MOST 8u
+#define RING3_PERIOD 100000u
+#define RING0_PERIOD 1000u /* of what ring 0 does meanwhile */
+
+static unsigned on_pmi_count;
+static void note_count(void) { on_pmi_count = on_pmi_count ? on_pmi_count : pebs_count(); }
+
+static uint64_t status(void) { return lab_rdmsr(pmu_here()->msr.global_status); }
+
+/* Counter 0 makes a record at each second instruction, of a PMI's handler too; how many. */
+static unsigned fill(unsigned capacity, unsigned threshold)
+{
+    pebs_prepare(pebs_facts()->groups & PEBS_GPR, capacity, threshold);
+    pebs_arm(0, 2, 1);
+    pebs_record(CTR0, note_count);
+    pebs_check_guard();
+    return pebs_count();
+}
+
+/* The n-th record made the PMI, which came before the next instruction where none comes late. */
+static void check_interrupt(unsigned n)
+{
+    struct pebs_record r;
+    struct lab_range pmis = lab_pmis(1);
+    if (!CHECK(lab_caught.pmis) || !pebs_get(n - 1, &r)) {
+        test_note("a buffer that is full to its threshold says nothing");
+        return;
+    }
+    CHECK_BECAUSE(lab_caught.pmis, pmis.low, pmis.high, pmis.why);
+    CHECK_EQ(lab_caught.status & STATUS_BUFFER, STATUS_BUFFER);
+    if (!pmu_here()->measured.skid.high)
+        CHECK_EQ(lab_caught.rip, r.next);
+}
+
+LAB_TEST(pebs_buffer, threshold,
+         "a PMI comes, and bit 62 of the status, with the record that reaches the threshold, not "
+         "before; records go on [PE-10 PE-12]")
+{
+    SKIP_WITHOUT_PEBS();
+    unsigned all = fill(MANY, MANY + 1);
+    REQUIRE(all > 8);
+    CHECK_EQ(lab_caught.pmis, 0);
+    CHECK_EQ(status(), 0);
+    for (unsigned threshold = 1; threshold <= all; threshold++) {
+        CHECK(fill(MANY, threshold) > threshold);
+        check_interrupt(threshold);
+        CHECK_EQ(status(), STATUS_BUFFER);
+        CHECK(pebs_take_full());
+        CHECK_EQ(status(), 0);
+    }
+    CHECK_EQ(fill(MANY, all + 1), all);
+    CHECK_EQ(lab_caught.pmis, 0);
+}
+
+static void stop_all(void)
+{
+    wrmsr(pmu_here()->msr.global_control, 0);
+    note_count();
+}
+
+/* From now on counter 1 writes. */
+static void change_counter(void)
+{
+    stop_all();
+    pebs_enable(CTR1, 0);
+    wrmsr(pmu_here()->msr.global_control, CTR1);
+}
+
+LAB_TEST(pebs_buffer, handler,
+         "a handler that stops all counters ends the records; one that chooses another counter has "
+         "its records alone from then on [PE-10 PE-13]")
+{
+    struct pebs_record r;
+    SKIP_WITHOUT_PEBS();
+    SKIP_IF(!(pebs_facts()->counters & CTR1), "this needs two counters");
+    pebs_prepare(0, MANY, 3);
+    pebs_arm(0, 2, 4);
+    on_pmi_count = 0;
+    pebs_record(CTR0, stop_all);
+    CHECK(on_pmi_count >= 3);
+    CHECK_EQ(pebs_count(), on_pmi_count);
+    pebs_prepare(0, MANY, 3);
+    pebs_arm(0, 2, 4);
+    pebs_arm(1, 2, 4);
+    on_pmi_count = 0;
+    pebs_record(CTR0, change_counter);
+    CHECK(on_pmi_count >= 3);
+    CHECK(pebs_count() > on_pmi_count);
+    for (unsigned n = 0; n < pebs_count() && pebs_get(n, &r); n++)
+        CHECK_EQ(r.applicable, n < on_pmi_count ? CTR0 : CTR1);
+}
+
+LAB_TEST(pebs_buffer, full,
+         "where there is no space for a record none is written, nor anything behind the buffer, "
+         "and software alone moves the index back [PE-11 PE-12]")
+{
+    SKIP_WITHOUT_PEBS();
+    unsigned length = pebs_steps(CTR0 | CTR1);
+    for (unsigned capacity = 2; capacity <= 4; capacity++) {
+        unsigned count = fill(capacity, MANY);
+        CHECK_RANGE(count, capacity - !vpmu_present() /* some leave the last one */, capacity);
+        pmu_program(0, 0, 0);
+        pebs_arm(0, 2, 1);
+        pebs_record(CTR0, NULL);
+        CHECK_EQ(pebs_count(), count);
+        CHECK_EQ(pebs_drain(&pebs_place.area), count * pebs_place.size);
+        pebs_record(CTR0, NULL);
+        CHECK_EQ(pebs_count(), count);
+    }
+    pmu_program(1, lab_select(1, PMU_KERNEL), 0);
+    pebs_prepare(0, 1, MANY);
+    pebs_arm(0, 2, 1);
+    pebs_enable(CTR0, 0);
+    pebs_run_gated(CTR0 | CTR1, NULL);
+    pebs_enable(0, 0);
+    CHECK_EQ(pmu_read(1), length + lab_before() - 2);
+}
+
+LAB_TEST(pebs_buffer, counters,
+         "counters that overflow at once have one record with the bits of both, others each their "
+         "own; one that is set to 0 writes none again [PE-04 PE-06]")
+{
+    struct pebs_record r;
+    SKIP_WITHOUT_PEBS();
+    SKIP_IF(!(pebs_facts()->counters & CTR1), "this needs two counters");
+    uint64_t seen = 0;
+    pebs_steps(CTR0 | CTR1);
+    for (unsigned apart = 0; apart < 3; apart++) {
+        pebs_prepare(0, MANY, MANY);
+        pebs_arm(0, 4, 0);
+        pebs_arm(1, 4 + apart, 0);
+        pebs_record(CTR0 | CTR1, NULL);
+        unsigned count = pebs_count();
+        CHECK_EQ(count, apart ? 2 : 1);
+        for (unsigned n = 0; n < count && pebs_get(n, &r); n++) {
+            CHECK_EQ(r.applicable, !apart ? CTR0 | CTR1 : n ? CTR1 : CTR0);
+            seen |= r.applicable;
+            pebs_check(&r);
+        }
+    }
+    CHECK_EQ(seen, CTR0 | CTR1);
+}
+
+/* Counter 0 as it is, and where its 8 records would be. */
+static void expect_none(uint64_t control, uint64_t enable)
+{
+    pebs_prepare(0, 8, 8);
+    pebs_arm(0, 4, 4);
+    CHECK(pebs_enable(enable, 0));
+    pebs_run_gated(control, NULL);
+    pebs_enable(0, 0);
+    CHECK_EQ(pebs_count(), 0);
+    pebs_check_guard();
+}
+
+LAB_TEST(pebs_buffer, off,
+         "without its bit of PEBS_ENABLE a counter's overflow sets the status and writes nothing; "
+         "a counter that stands still writes nothing [PE-13]")
+{
+    SKIP_WITHOUT_PEBS();
+    expect_none(CTR0, 0);
+    CHECK_EQ(status(), CTR0);
+    lab_wrmsr(pmu_here()->msr.global_clear, CTR0);
+    expect_none(0, CTR0);
+    CHECK_EQ(status(), 0);
+    expect_none(CTR1, CTR0);
+    CHECK_EQ(pmu_read(0), -4ul & pmu_mask(pmu_here(), 0));
+}
+
+LAB_TEST(pebs_buffer, rings, "a counter of ring 3 writes nothing of ring 0 [PE-14]")
+{
+    SKIP_WITHOUT_PEBS();
+    pebs_prepare(0, 8, 8);
+    pebs_arm(0, 4, 4);
+    pmu_program(0, lab_select(0, PMU_USER), -4ul & pmu_mask(pmu_here(), 0));
+    pebs_record(CTR0, NULL);
+    CHECK_EQ(pebs_count(), 0);
+    CHECK_EQ(pmu_read(0), -4ul & pmu_mask(pmu_here(), 0));
+}
+
+VPMU_TEST(pebs_buffer, missing,
+          "where the buffer or the area is not there no record is written, and nothing faults: "
+          "the virtual PMU's rule, never asked of processors [PE-16]")
+{
+    SKIP_WITHOUT_PEBS();
+    uint64_t nowhere = KERNEL_VMA - 0x10000000;
+    pebs_prepare(0, 8, 8);
+    pebs_place.area.base = pebs_place.area.index = nowhere;
+    pebs_place.area.max = nowhere + 8 * pebs_place.size;
+    pebs_arm(0, 4, 4);
+    pebs_record(CTR0, NULL);
+    CHECK_EQ(pebs_place.area.index, nowhere);
+    pebs_prepare(0, 8, 8);
+    lab_wrmsr(DS_AREA, nowhere);
+    pebs_arm(0, 4, 4);
+    pebs_record(CTR0, NULL);
+    CHECK_EQ(pebs_count(), 0);
+    pebs_check_guard();
+    pebs_prepare(0, 8, 8);
+    pebs_arm(0, 4, 4);
+    pebs_record(CTR0, NULL);
+    CHECK(pebs_count() > 1);
+}
+
+/* A register keeps these bits, and faults for each other one. */
+static void check_bits(uint32_t msr, uint64_t legal)
+{
+    lab_wrmsr(msr, legal);
+    CHECK_EQ(lab_rdmsr(msr), legal);
+    for (unsigned bit = 0; bit < 64; bit++)
+        if (!(legal >> bit & 1))
+            CHECK_EQ(wrmsr_fault(msr, UINT64_C(1) << bit), LAB_GP_FAULT);
+    CHECK_EQ(lab_rdmsr(msr), legal);
+    lab_wrmsr(msr, 0);
+}
+
+/* Formats before 4 may have bits for latencies and others beside those of the counters. */
+LAB_TEST(pebs_registers, bits,
+         "PEBS_ENABLE keeps the bits of its counters, PEBS_DATA_CFG those of groups, DS_AREA a "
+         "canonical address; others fault, and so does what the format does not have [PE-01]")
+{
+    SKIP_WITHOUT_PEBS();
+    const struct pebs_facts *f = pebs_facts();
+    if (f->groups || vpmu_present())
+        check_bits(PEBS_ENABLE, f->counters);
+    if (f->groups && vpmu_present())
+        check_bits(PEBS_DATA_CFG, f->groups | 0xff000000u);
+    if (!f->groups)
+        lab_absent(PEBS_DATA_CFG);
+    lab_wrmsr(DS_AREA, KERNEL_VMA);
+    CHECK_EQ(wrmsr_fault(DS_AREA, NOT_CANONICAL), LAB_GP_FAULT);
+    CHECK_EQ(lab_rdmsr(DS_AREA), KERNEL_VMA);
+    pebs_detach();
+    CHECK_EQ(lab_rdmsr(DS_AREA), 0);
+    uint64_t select = lab_select(0, PMU_KERNEL) | PMU_ADAPTIVE;
+    CHECK_EQ(wrmsr_fault(pmu_select_msr(pmu_here(), 0), select), f->groups ? 0 : LAB_GP_FAULT);
+    CHECK_EQ(wrmsr_fault(pmu_here()->msr.fixed_control, UINT64_C(1) << 32),
+             f->groups ? 0 : LAB_GP_FAULT);
+    wrmsr_fault(pmu_here()->msr.fixed_control, 0);
+}
+
+LAB_TEST(pebs_registers, absent,
+         "where CPUID or MISC_ENABLE says that there are no records the registers fault [PE-01]")
+{
+    SKIP_IF(pebs_facts(), "the processor has PEBS");
+    SKIP_IF(!lab_is_intel(), "not an Intel PMU");
+    CHECK_EQ(cpuid(1, 0).edx >> 21 & 1, 0);
+    lab_absent(PEBS_ENABLE);
+    lab_absent(PEBS_DATA_CFG);
+    lab_absent(DS_AREA);
+}
+
+/* Counter 0 of this CPU makes records by the area that it was given. */
+static void record_here(void)
+{
+    KIRQL old = irql_raise(IPI_LEVEL);
+    pmu_program(0, lab_select(0, PMU_KERNEL), -4ul & pmu_mask(pmu_here(), 0));
+    pebs_record(CTR0, NULL);
+    pmu_clear(CTR0);
+    irql_lower(old);
+}
+
+TEST(pebs_buffer, processors,
+     "each processor writes where its own area says, whatever the others have [PE-15]")
+{
+    static struct ds_area areas[CPUS_MOST];
+    HANDLE owner;
+    SKIP_WITHOUT_PMU();
+    SKIP_WITH_ONE_CPU();
+    SKIP_IF(!pebs_facts(), "no records by the processor");
+    unsigned count = cpu_count < CPUS_MOST ? cpu_count : CPUS_MOST;
+    REQUIRE_OK(hal_counters_claim("laboratory", cpu_all(), CTR0, NULL, &owner));
+    for (unsigned cpu = 0; cpu < count; cpu++) {
+        test_run_on(cpu);
+        pebs_prepare(0, MANY, MANY);
+        uint8_t *mine = pebs_place.buffer + cpu * (PEBS_BYTES / CPUS_MOST);
+        CHECK(pebs_attach(&areas[cpu], mine, PEBS_BYTES / CPUS_MOST, pebs_place.size, MANY));
+        pebs_set_reload(&areas[cpu], 0, -4ul & pmu_mask(pmu_here(), 0));
+    }
+    for (unsigned cpu = 0; cpu < count; cpu++) {
+        test_run_on(cpu);
+        record_here();
+        for (unsigned other = 0; other < count; other++) {
+            bool wrote = areas[other].index != areas[other].base;
+            if (wrote != (other <= cpu))
+                test_note("records of CPU %u: the buffer of CPU %u is %s", cpu, other,
+                          wrote ? "not empty" : "empty");
+            CHECK_EQ(wrote, other <= cpu);
+        }
+        pebs_detach();
+    }
+    test_run_anywhere();
+    CHECK_OK(HalFreeHardwareCounters(owner));
+}
+
+/* Ring 3's GS may be in place: nothing here asks which processor this is. */
+static void record_ring3(unsigned cpu, uint32_t ring)
+{
+    HANDLE owner;
+    struct pebs_record r;
+    test_run_on(cpu);
+    REQUIRE_OK(hal_counters_claim("laboratory", cpu_set_one(cpu), CTR0, NULL, &owner));
+    struct process *process = user_process();
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pebs_prepare(pebs_facts()->groups ? PEBS_GPR : 0, 16, 32);
+    uint64_t period = ring == PMU_USER ? RING3_PERIOD : RING0_PERIOD;
+    pebs_arm(0, period, period);
+    pmu_program(0, pmu_selected(0) ^ PMU_KERNEL ^ ring, pmu_read(0));
+    pebs_enable(CTR0, pebs_place.data_cfg);
+    pmu_start(CTR0);
+    irql_lower(old);
+    struct thread *thread = lab_run_user(process, user_exact_loop, 0, cpu);
+    old = irql_raise(PROFILE_LEVEL);
+    pmu_clear(CTR0);
+    pebs_detach();
+    irql_lower(old);
+    CHECK(pebs_count() > 1);
+    for (unsigned n = 0; n < pebs_count() && pebs_get(n, &r); n++) {
+        CHECK_EQ(r.address >> 63, ring == PMU_KERNEL);
+        CHECK_EQ(r.gpr[4] >> 63, ring == PMU_KERNEL);
+    }
+    user_finish(process, thread);
+    CHECK_OK(HalFreeHardwareCounters(owner));
+}
+
+TEST(pebs_buffer, ring3,
+     "records of a program in ring 3 are all its own, and a counter of ring 0 has none of them: "
+     "the buffer is the kernel's [PE-14 PE-15]")
+{
+    SKIP_WITHOUT_PMU();
+    SKIP_IF(!pebs_facts(), "no records by the processor");
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        record_ring3(cpu, PMU_USER);
+        record_ring3(cpu, PMU_KERNEL);
+    }
+    test_run_anywhere();
+}
