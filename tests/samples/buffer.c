@@ -23,7 +23,7 @@ typedef struct {
 } COUNTER_RESOURCES;
 
 #define SAMPLES 10u
-#define PERIOD 1000ull
+#define PERIOD 1000ull /* then the next instruction is recorded */
 #define ITERATIONS (PERIOD * (SAMPLES + 2) / 4)
 #define SELECT 0x5200c0u /* retired instructions, of ring 0, with an interrupt, enabled */
 #define ADAPTIVE (1ull << 34)
@@ -113,7 +113,7 @@ static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
 
 static VOID print_samples(VOID)
 {
-    DbgPrint("ten samples, each %I64u instructions after the last:\n", PERIOD);
+    DbgPrint("%u samples, one in %I64u instructions:\n", records, PERIOD + 1);
     for (ULONG i = 0; i < records; i++)
         DbgPrint("loop+%I64u: rax %I64u, rcx %I64u, rdx %I64u, flags 0x%I64x\n",
                  samples[i].address - (ULONG64)loop, samples[i].rax, samples[i].rcx, samples[i].rdx,
