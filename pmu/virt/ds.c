@@ -145,8 +145,6 @@ static void add_branches(struct pmu *p, struct record *r, unsigned wanted)
         records_show(p, n, r->word + r->count);
 }
 
-static uint64_t time_of(const struct vcpu *v) { return rdtsc() + v->vmcb.tsc_offset; }
-
 /* Format 3. */
 static void make_plain(struct vcpu *v, struct record *r)
 {
@@ -155,7 +153,7 @@ static void make_plain(struct vcpu *v, struct record *r)
     add_memory(v, r);
     r->word[r->count - 1] = v->run.rip; /* transactions follow it here */
     add_word(r, 0);
-    add_word(r, time_of(v));
+    add_word(r, rdtsc() + v->vmcb.tsc_offset);
 }
 
 static bool wants_groups(const struct pmu *p)
@@ -174,7 +172,7 @@ static void make_adaptive(struct vcpu *v, struct record *r)
     add_word(r, config);
     add_word(r, v->run.rip);
     add_word(r, p->ds.due);
-    add_word(r, time_of(v));
+    add_word(r, rdtsc() + v->vmcb.tsc_offset);
     if (config & GROUP_MEMORY)
         add_memory(v, r);
     if (config & GROUP_GPR)

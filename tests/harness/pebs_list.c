@@ -101,7 +101,7 @@ unsigned pebs_expected(uint64_t events)
     return (unsigned)(events + 2 - lab_before()); /* step 0 is the WRMSR, which may not count */
 }
 
-static uint64_t address_of(unsigned step) { return step ? steps[step - 1].rip : pebs_rows[0].at; }
+static uint64_t instruction_of(unsigned step) { return step ? steps[step - 1].rip : pebs_rows[0].at; }
 
 static const struct pebs_row *row_at(uint64_t address)
 {
@@ -113,13 +113,13 @@ static const struct pebs_row *row_at(uint64_t address)
 
 const char *pebs_name(unsigned step)
 {
-    const struct pebs_row *row = row_at(address_of(step));
+    const struct pebs_row *row = row_at(instruction_of(step));
     return row->at ? row->text : "what follows the program";
 }
 
 bool pebs_branch(unsigned step, uint64_t *from, uint64_t *to)
 {
-    *from = address_of(step);
+    *from = instruction_of(step);
     *to = steps[step].rip;
     const struct pebs_row *row = row_at(*from);
     return row->at && row[1].at != *to;
@@ -128,7 +128,7 @@ bool pebs_branch(unsigned step, uint64_t *from, uint64_t *to)
 unsigned pebs_step_of(uint64_t address)
 {
     unsigned step = 0;
-    while (step < step_count && address_of(step) != address)
+    while (step < step_count && instruction_of(step) != address)
         step++;
     return step < step_count ? step : PEBS_STEPS_MAX;
 }

@@ -32,7 +32,7 @@ struct pebs_run {
 extern void pebs_run(const struct pebs_run *run), pebs_program(void), pebs_on_step(void);
 extern struct pebs_step *pebs_cursor;
 
-#define SKIP_WITHOUT_PEBS() SKIP_IF(!pebs_facts(), "no records by the processor")
+#define SKIP_WITHOUT_PEBS() SKIP_IF(!pebs_facts(), "no records")
 #define SKIP_WITHOUT_GROUPS() SKIP_IF(!pebs_facts()->groups, "records have no groups")
 
 /* This CPU's, each with guard bytes behind its buffer. */

@@ -41,7 +41,7 @@ static unsigned record_every_second(unsigned ctr, uint64_t events, unsigned leng
 LAB_EACH(pebs_record, each_counting_instructions,
          "each record has the instruction's address and what it left in all registers, in the "
          "order of time, and no other counter's bit; the counter sets no bit of the status "
-         "[PE-02 PE-03 PE-05 PE-06]")
+         "[PE-02 PE-03 PE-04 PE-05 PE-06]")
 {
     SKIP_WITHOUT_PEBS();
     SKIP_IF(!(pebs_facts()->counters >> ctr & 1), "this counter writes no records");

@@ -272,13 +272,14 @@ LAB_TEST(pmu_absent, other_vendor,
 /* KVM sets bits 7, 11 and 12 for a guest, QEMU's reset leaves bit 0 alone. */
 static bool qemu_reset_misc_enable(void) { return lab_rdmsr(MISC_ENABLE) == 1; }
 
-LAB_TEST(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE says so [VP-84]")
+LAB_TEST(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE says so [PE-01 VP-84]")
 {
     INTEL_ONLY();
     uint64_t capabilities = has_capabilities() ? lab_rdmsr(PERF_CAPABILITIES) : 0;
     if (capabilities >> 8 & 0xf || cpuid(1, 0).edx & 1u << 21)
         SKIP("the processor has PEBS");
     lab_absent(0x3f1);
+    lab_absent(0x3f2);
     lab_absent(0x600);
     if (!qemu_reset_misc_enable())
         CHECK_EQ(lab_rdmsr(MISC_ENABLE) >> 11 & 3, 3);

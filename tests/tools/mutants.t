@@ -77,8 +77,8 @@ my @rooms = (
      [], 'programs.t'],
     ['hal', 'hal_*,bounds*,source*,clock*,acpi*,smbios*,hypervisor*,groups*,smp*,profile_*,'
      . 'measured*', [], $ends, 'matrix.t x2APIC firmware'],
-    ['pmu/virt', 'vpmu*,pmu_*,lbr_*', ['blocks.t'], 'transparent.t', 'matrix.t quirks:'],
-    ['pmu', 'pmu_*,lbr_*,event_tables*,diagnosis*,kinds*,codes*',
+    ['pmu/virt', 'vpmu*,pmu_*,lbr_*,pebs_*', ['blocks.t'], 'transparent.t', 'matrix.t quirks:'],
+    ['pmu', 'pmu_*,lbr_*,pebs_*,event_tables*,diagnosis*,kinds*,codes*',
      [], 'matrix.t ^intel-v1,.1 ^intel-v2,.4 ^amd-k7,.1 ^alderlake'],
 );
 my @machines = ('PMU=intel-v5', 'PMU=amd-v2 SMP=4',

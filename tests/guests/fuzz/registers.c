@@ -50,7 +50,7 @@ static void check_pmu(void)
     const struct pmu *p = &v->pmu;
     const struct model *m = p->model;
     uint64_t there = m->gp_map | (uint64_t)m->fixed_map << 32,
-             more = STATUS_FROZEN | STATUS_LBR_FROZEN | 1ul << 48;
+             more = STATUS_BUFFER | STATUS_FROZEN | STATUS_LBR_FROZEN | 1ul << 48;
     FUZZ_CHECK(!(p->status & ~(there | more)) && !(p->global_control & ~(there | more)));
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         const struct counter *c = &p->counters[i];
@@ -98,6 +98,21 @@ static void start_some(void)
     count_wrmsr(v, DEBUGCTL, fuzz_below(2) * DEBUGCTL_FREEZE);
 }
 
+/* A record into whatever is there. */
+static void write_record(void)
+{
+    struct ds *ds = &v->pmu.ds;
+    if (!v->pmu.model->pebs_format)
+        return;
+    ds->area = guest_some_address();
+    ds->config = fuzz_bits() & 0xff00000f;
+    ds->due = fuzz_bits() & ds_counters(v->pmu.model);
+    ds_write_record(v);
+    FUZZ_CHECK(!ds->due);
+    check_pmu();
+    v->pmu.pmi = false; /* as if it were delivered */
+}
+
 void guest_make_pmu(void)
 {
     const struct model *m = v->pmu.model;
@@ -107,6 +122,7 @@ void guest_make_pmu(void)
     if (fuzz_below(4))
         start_some();
     write_some(2 + (unsigned)fuzz_below(20));
+    write_record();
 }
 
 static bool exact_quirks(const struct vcpu *a, const struct vcpu *b)
