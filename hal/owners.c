@@ -265,6 +265,18 @@ NTSTATUS hal_counters_claim(const char *name, struct cpu_set among, uint64_t cou
     return take_counters(name, &request, handle);
 }
 
+NTSTATUS hal_counters_claim_records(const char *name, struct cpu_set among, unsigned ctr,
+                                    PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER records,
+                                    PHANDLE handle)
+{
+    const struct request request = { .cpus = cpu_set_and(among, cpu_all()),
+                                     .counters = PMU_BIT(ctr) | BUFFER,
+                                     .buffer = { records, 0, 1 } };
+    NTSTATUS status = check_buffer(&request);
+    *handle = NULL;
+    return NT_SUCCESS(status) ? take_counters(name, &request, handle) : status;
+}
+
 NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE handle)
 {
     const struct request request = { .cpus = cpu_all(), .counters = ~counters };

@@ -70,6 +70,12 @@ NTSTATUS hal_counters_lend(HANDLE CounterSetHandle);
 NTSTATUS hal_counters_claim(const char *name, struct cpu_set among, uint64_t counters,
                             PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, PHANDLE handle);
 
+/* hal_counters_claim of one counter and of the event buffer, whose smallest records `records` gets,
+ * one by one. STATUS_NOT_SUPPORTED: a CPU writes none. */
+NTSTATUS hal_counters_claim_records(const char *name, struct cpu_set among, unsigned ctr,
+                                    PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER records,
+                                    PHANDLE handle);
+
 /* Claims all counters of every CPU except these. If there are no others, it succeeds and *handle is
  * NULL. STATUS_INSUFFICIENT_RESOURCES as above. IRQL PASSIVE_LEVEL. */
 NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE handle);

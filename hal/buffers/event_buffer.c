@@ -11,6 +11,7 @@
  * Area". */
 #include "hal/buffers/event_buffer.h"
 #include "hal/machine/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/refuse.h"
@@ -24,6 +25,14 @@
 static struct ds_area *areas[MAX_CPUS]; /* NULL: this CPU has no buffer */
 
 /* --- What a CPU can write. --- */
+
+void event_buffer_init_cpu(void) { pebs_facts(); }
+
+uint64_t event_buffer_counters(const struct pmu_kind *pmu)
+{
+    const struct pebs_facts *facts = pebs_facts_of(pmu);
+    return facts ? facts->counters & pmu->counters : 0;
+}
 
 static bool writes_size(const struct pebs_facts *facts, ULONG size)
 {
@@ -119,6 +128,21 @@ void event_buffer_drain(PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER handler,
         handler((PVOID)first, size, count, owner);
     }
     area->index = area->base;
+}
+
+struct event_buffer_sample event_buffer_sample(const void *record)
+{
+    struct pebs_record r;
+    pebs_read(record, &r);
+    return (struct event_buffer_sample){ bit_lowest(r.applicable | PMU_BIT(PMU_BUFFER)),
+                                         r.address };
+}
+
+void event_buffer_arm(unsigned ctr, uint64_t period)
+{
+    if (period)
+        pebs_set_reload(areas[cpu_number()], ctr, -period & pmu_mask(pmu_here(), ctr));
+    pebs_enable(period ? PMU_BIT(ctr) : 0, 0);
 }
 
 void event_buffer_detach(PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER handler, HANDLE owner)

@@ -13,22 +13,33 @@
     (KASAN_ON ? 20000u : 2000u) /* the way to a handler, where counters pause, is shorter */
 #define THRESHOLD 16u
 #define ITERATIONS (25 * PERIOD) /* of two instructions */
+#define COST_RECORDS 64u
+#define COST_MAX 60u
 #define MSR_PEBS_ENABLE 0x3f1
 #define MSR_DS_AREA 0x600
 #define RDI 7
 
-/* --- What a handler saw, by CPU. --- */
+/* --- What the handlers saw, by CPU. --- */
 
 static struct seen {
-    uint64_t calls, records, of[2]; /* of: by counter */
-    uint64_t wrong;                 /* of all that a call promises */
-    uint64_t last;                  /* what was left of the loop in the record before */
-    uint64_t most;                  /* records of a call */
-    uint64_t overflows;
+    uint64_t calls, records, overflows, of[2]; /* of: by counter */
+    uint64_t wrong;                            /* of all that a call promises */
+    uint64_t last;                             /* what was left of the loop in the record before */
 } seen[MAX_CPUS];
 static HANDLE owner;
-static uint32_t entry_size;
-static bool slow;
+
+/* --- Counters 0 and 1, of which some write records, and one that counts. --- */
+
+static struct run {
+    const char *name;
+    ULONG threshold;
+    uint64_t owned, writers, counters; /* owned: by the buffer's owner */
+    bool registers, overflows, slow, interrupts_off;
+} run;
+static unsigned truth;
+static uint64_t counted[MAX_CPUS];
+
+static uint64_t data_cfg(void) { return run.registers ? pebs_facts()->groups & PEBS_GPR : 0; }
 
 /* The loop's first instruction counts RDI down: a record that comes twice is noticed. */
 static void note_record(struct seen *s, const struct pebs_record *r)
@@ -49,14 +60,14 @@ static void note_records(PVOID buffer, ULONGLONG size, ULONGLONG count, HANDLE h
     struct pebs_record r;
     s->calls++;
     s->records += count;
-    s->most = count > s->most ? count : s->most;
-    s->wrong += handle != owner || irql_current() != PROFILE_LEVEL || size != entry_size || !count;
+    s->wrong += handle != owner || irql_current() != PROFILE_LEVEL || !count ||
+                size != pebs_record_size(data_cfg());
     for (ULONGLONG i = 0; i < count; i++, at += size)
         if (pebs_read(at, &r) && r.size == size)
             note_record(s, &r);
         else
             s->wrong++;
-    for (unsigned i = 0; slow && i < 10 * PERIOD; i++)
+    for (unsigned i = 0; run.slow && i < 10 * PERIOD; i++)
         asm volatile("");
 }
 
@@ -66,15 +77,6 @@ static void note_overflow(ULONGLONG bits, HANDLE handle)
     s->overflows++;
     s->wrong += bits != PMU_BIT(1) || handle != owner;
 }
-
-/* --- Counters 0 and 1, of which some write records, and one that counts. --- */
-
-static struct run {
-    uint64_t writers, counters, data_cfg;
-    bool interrupts_off;
-    unsigned truth;
-    uint64_t counted[MAX_CPUS];
-} run;
 
 static void program(unsigned ctr, uint64_t period)
 {
@@ -87,66 +89,24 @@ static void program(unsigned ctr, uint64_t period)
         pebs_set_reload((struct ds_area *)rdmsr(MSR_DS_AREA), ctr, start);
 }
 
-static void program_all(void)
-{
-    for_each_bit(ctr, run.counters)
-        program((unsigned)ctr, (ctr + 1) * PERIOD);
-    program(run.truth, 0);
-    CHECK(pebs_enable(run.writers, run.data_cfg));
-}
-
 /* One of a team: on its CPU, where the PMI alone comes through. */
 static void run_here(void *unused)
 {
-    const uint64_t all = run.counters | PMU_BIT(run.truth);
+    const uint64_t all = run.counters | PMU_BIT(truth);
     (void)unused;
     KIRQL passive = irql_raise(IPI_LEVEL), old = irql_raise(PROFILE_LEVEL);
     seen[cpu_number()].last = ~0ul;
-    program_all();
+    for_each_bit(ctr, run.counters)
+        program((unsigned)ctr, (ctr + 1) * PERIOD);
+    program(truth, 0);
+    CHECK(pebs_enable(run.writers, data_cfg()));
     irql_lower(run.interrupts_off ? PROFILE_LEVEL : old);
     pmu_start(all);
     lab_loop(ITERATIONS);
     pmu_stop(all);
     irql_lower(old);
-    run.counted[cpu_number()] = pmu_read(run.truth);
+    counted[cpu_number()] = pmu_read(truth);
     irql_lower(passive);
-}
-
-/* Of counter 0 or 1: one that has overflowed writes its record at the next event, at which it is
- * set back. */
-static uint64_t records_of(unsigned ctr, unsigned cpu)
-{
-    return run.writers >> ctr & 1 ? run.counted[cpu] / ((ctr + 1) * PERIOD + 1) : 0;
-}
-
-static void check_cpu(unsigned cpu)
-{
-    const struct seen *s = &seen[cpu];
-    for (unsigned ctr = 0; ctr < ARRAY_SIZE(s->of); ctr++)
-        CHECK_EQ(s->of[ctr], records_of(ctr, cpu));
-    CHECK(s->records >= THRESHOLD);
-    CHECK_EQ(s->wrong, 0);
-}
-
-/* The list's owner writes records on every CPU, and is freed. */
-static bool run_list(struct list list, struct run plan)
-{
-    HANDLE truth;
-    uint64_t free = hal_counters_available(cpu_all()) & common_instructions() & ~3ul;
-    memset(seen, 0, sizeof seen);
-    run = plan;
-    run.truth = bit_lowest(free);
-    entry_size = pebs_record_size(run.data_cfg);
-    if (!CHECK_OK(take_one(BY_NULL, run.truth, &truth)))
-        return false;
-    if (CHECK_OK(take_on(BY_NULL, &list, &owner))) {
-        team_run(run_here, cpu_count);
-        free_and_check(owner);
-    }
-    free_and_check(truth);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        check_cpu(cpu);
-    return true;
 }
 
 /* --- Who may have one. --- */
@@ -220,77 +180,100 @@ TEST(hal_buffers, two_owners,
 
 /* --- Each record, once. --- */
 
+/* A counter that has overflowed writes its record at the next event, at which it is set back. The
+ * calls are by the threshold, and one in the free, if records wait. */
+static bool check_cpu(unsigned cpu)
+{
+    const struct seen *s = &seen[cpu];
+    bool ok = CHECK(s->records > THRESHOLD);
+    for (unsigned ctr = 0; ctr < ARRAY_SIZE(s->of); ctr++)
+        ok &= CHECK_EQ(s->of[ctr],
+                       run.writers >> ctr & 1 ? counted[cpu] / ((ctr + 1) * PERIOD + 1) : 0);
+    ok &= CHECK_EQ(s->calls,
+                   run.interrupts_off ? 1 : (s->records + run.threshold - 1) / run.threshold);
+    ok &= CHECK_EQ(s->overflows, run.overflows); /* nobody arms it again */
+    return ok & CHECK_EQ(s->wrong, 0);
+}
+
+static const struct run runs[] = {
+    { .name = "a counter", THRESHOLD, 1, 1, 1, .registers = true },
+    { .name = "two counters, at times both at once", THRESHOLD, 3, 3, 3, .slow = false },
+    { .name = "a counter beside one that interrupts", THRESHOLD, 3, 1, 3, .overflows = true },
+    { .name = "a counter of another owner", THRESHOLD, 0, 1, 1, .slow = false },
+    { .name = "a handler slower than a buffer fills", 1, 1, 1, 1, .slow = true },
+    { .name = "the interrupt cannot come", 1, 1, 1, 1, .interrupts_off = true },
+    { .name = "a threshold above the buffer", 1u << 31, 1, 1, 1, .slow = false },
+};
+
+static bool run_on_all(const struct run *plan)
+{
+    struct list list = { 1, { { 0 } } };
+    HANDLE others;
+    run = *plan;
+    memset(seen, 0, sizeof seen);
+    list.Descriptors[0] = buffered(note_records, pebs_record_size(data_cfg()), run.threshold);
+    for_each_bit(ctr, run.owned)
+        list.Descriptors[list.Count++] = single((ULONG)ctr);
+    if (run.overflows)
+        list.Descriptors[list.Count++] = overflow(note_overflow);
+    bool ok =
+        CHECK_OK(take_on(BY_NULL, &list, &owner)) &&
+        CHECK_OK(hal_counters_claim("others", cpu_all(),
+                                    PMU_BIT(truth) | (run.counters & ~run.owned), NULL, &others));
+    if (!ok)
+        return false;
+    team_run(run_here, cpu_count);
+    free_and_check(owner);
+    free_and_check(others);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        ok &= check_cpu(cpu);
+    return ok;
+}
+
 TEST(hal_buffers, each_record,
      "on every processor the handler gets each record once, when as many are written as the "
-     "threshold says, and the last ones in the free [HC-52 HC-53 HC-57]")
+     "threshold says, and the last ones in the free; the handler of overflows gets the others "
+     "[HC-52 "
+     "HC-53 HC-56 HC-57]")
 {
     SKIP_WITHOUT_RECORDS();
-    struct run plan = { .writers = 1, .counters = 1, .data_cfg = pebs_facts()->groups & PEBS_GPR };
-    ULONG size = pebs_record_size(plan.data_cfg);
-    if (!run_list((struct list){ 2, { single(0), buffered(note_records, size, THRESHOLD) } }, plan))
-        return;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        CHECK_EQ(seen[cpu].calls, (records_of(0, cpu) + THRESHOLD - 1) / THRESHOLD);
-        CHECK_EQ(seen[cpu].most, THRESHOLD);
+    truth = bit_lowest(common_instructions() & ~3ul);
+    for (unsigned i = 0; i < ARRAY_SIZE(runs); i++) {
+        if (!run_on_all(&runs[i]))
+            test_note("%s", runs[i].name);
     }
 }
 
-TEST(hal_buffers, several,
-     "records of two counters come once each, those of both at once too [HC-52]")
+/* Of ring 0, beside the loop's. */
+static uint64_t retired_around(uint64_t periods)
 {
-    SKIP_WITHOUT_RECORDS();
-    run_list((struct list){ 2, { range(0, 1), buffered(note_records, 0, THRESHOLD) } },
-             (struct run){ .writers = 3, .counters = 3 });
+    uint64_t before = vpmu_retired();
+    pmu_start(1);
+    lab_loop(periods * PERIOD / 2);
+    pmu_stop(1);
+    return vpmu_retired() - before - periods * PERIOD;
 }
 
-TEST(hal_buffers, with_overflows,
-     "of an owner whose one counter writes records and the other interrupts each handler gets its "
-     "own [HC-56]")
+TEST(hal_buffers, cost,
+     "a record costs at most 60 instructions, drained by a threshold of 64: the interrupt, and one "
+     "call of the handler")
 {
+    struct list list = { 2, { single(0), buffered(ignore_records, 0, COST_RECORDS) } };
     SKIP_WITHOUT_RECORDS();
-    run_list((struct list){ 3,
-                            { range(0, 1), overflow(note_overflow),
-                              buffered(note_records, 0, THRESHOLD) } },
-             (struct run){ .writers = 1, .counters = 3 });
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        CHECK_EQ(seen[cpu].overflows, 1); /* nobody arms it again */
-}
-
-TEST(hal_buffers, alone,
-     "a buffer alone gets the records of counters that another owner has [HC-56]")
-{
-    SKIP_WITHOUT_RECORDS();
-    HANDLE counter;
-    REQUIRE_OK(take_one(BY_NULL, 0, &counter));
-    run_list((struct list){ 1, { buffered(note_records, 0, THRESHOLD) } },
-             (struct run){ .writers = 1, .counters = 1 });
-    free_and_check(counter);
-}
-
-TEST(hal_buffers, slow_handler,
-     "a handler that lasts longer than a buffer takes to fill loses no record [HC-52]")
-{
-    SKIP_WITHOUT_RECORDS();
-    slow = true;
-    run_list((struct list){ 2, { single(0), buffered(note_records, 0, 1) } },
-             (struct run){ .writers = 1, .counters = 1 });
-    slow = false;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        CHECK_EQ(seen[cpu].most, 1);
-}
-
-TEST(
-    hal_buffers, interrupts_off,
-    "what is written while the interrupt cannot come is there when it comes; a threshold above the "
-    "buffer is a smaller one [HC-52 HC-53]")
-{
-    SKIP_WITHOUT_RECORDS();
-    const struct list all = { 2, { single(0), buffered(note_records, 0, 1) } };
-    run_list(all, (struct run){ .writers = 1, .counters = 1, .interrupts_off = true });
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        CHECK_EQ(seen[cpu].calls, 1);
-    run_list((struct list){ 2, { single(0), buffered(note_records, 0, ~0u) } },
-             (struct run){ .writers = 1, .counters = 1 });
+    SKIP_WITHOUT_VPMU();
+    run = (struct run){ .writers = 1 };
+    REQUIRE_OK(take_on(BY_NULL, &list, &owner));
+    test_run_on(0);
+    KIRQL old = irql_raise(IPI_LEVEL);
+    program(0, PERIOD);
+    pebs_enable(1, 0);
+    uint64_t without = retired_around(COST_RECORDS / 2);
+    uint64_t cost = retired_around(COST_RECORDS / 2 + 2) - without;
+    irql_lower(old);
+    free_and_check(owner);
+    test_run_anywhere();
+    cost_tell(cost / COST_RECORDS, (struct vpmu_accesses){ 0 }, "a record of an event buffer");
+    CHECK_RANGE(cost, 100, COST_RECORDS * COST_MAX); /* above: the interrupt's entry */
 }
 
 /* --- The end. --- */
@@ -309,7 +292,8 @@ TEST(hal_buffers, after_free,
     struct list list = { 1, { buffered(ignore_records, 0, 1) } };
     uint64_t found = 0;
     HANDLE counters;
-    run = (struct run){ .writers = 1, .counters = 1, .truth = 1 };
+    run = (struct run){ .writers = 1, .counters = 1 };
+    truth = 1;
     REQUIRE_OK(take_on(BY_NULL, &(struct list){ 1, { range(0, 1) } }, &counters));
     REQUIRE_OK(take_on(BY_NULL, &list, &owner));
     team_run(run_here, cpu_count);

@@ -16,8 +16,8 @@ my @house = qw(
     pmu/virt 11050
     pmu/pebs 290
     hal/machine 2220
-    hal/buffers 170
-    hal 3210
+    hal/buffers 200
+    hal 3250
     kernel/counting 480
     kernel/ke 5470
     kernel/profiling 1330
@@ -32,11 +32,11 @@ my @house = qw(
     tests/hal 3960
     tests/pmu 6830
     tests/vpmu 2760
-    tests/profiling 3090
-    tests/etw 2550
+    tests/profiling 3240
+    tests/etw 2590
     tests/kernel 3120
     tests/cost 930
-    tests 680
+    tests 700
 );
 our @ROOMS = grep { /\D/ } @house;
 my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
@@ -45,13 +45,13 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 my %lines = (@house, qw(
     kernel/user 9480
     tests/ring3 7990
-    tests/guests 6240
+    tests/guests 6270
     tests/machines 2380
-    tests/tools 8130
+    tests/tools 8150
     tests/programs 3890
-    tests/drivers 2770
+    tests/drivers 2790
     tests/samples 1260
-    tests/mutants 640
+    tests/mutants 670
     doc 660
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};
@@ -60,7 +60,8 @@ my $all_lines = 120_000;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
-    [qr{^hal/profile_interrupt\b}, qr{^(KeProfileInterruptWithSource|kernel/profiling/profile\.h)$},
+    [qr{^hal/profile_interrupt\b},
+     qr{^(KeProfileInterruptWithSource|profile_record|kernel/profiling/profile\.h)$},
      'the one call up: NT calls its kernel so'],
     [qr{^hal/profile_interrupt\b}, qr{^(mutex_(acquire|release)|kernel/ke/mutex\.h)$},
      'a thread sleeps while another sets sampling up'],
