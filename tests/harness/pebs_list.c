@@ -101,7 +101,10 @@ unsigned pebs_expected(uint64_t events)
     return (unsigned)(events + 2 - lab_before()); /* step 0 is the WRMSR, which may not count */
 }
 
-static uint64_t instruction_of(unsigned step) { return step ? steps[step - 1].rip : pebs_rows[0].at; }
+static uint64_t instruction_of(unsigned step)
+{
+    return step ? steps[step - 1].rip : pebs_rows[0].at;
+}
 
 static const struct pebs_row *row_at(uint64_t address)
 {

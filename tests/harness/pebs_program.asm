@@ -1,5 +1,6 @@
 ; SPDX-License-Identifier: MIT
 ; Code whose every instruction has a name, run while counters write records, or stepped.
+%include "kernel/base/registers.inc"
 section .bss
 align 16
 resb 4096
@@ -7,17 +8,7 @@ stack_top:
 section .text
 LENGTH equ 8 + 8 + 16 * 8 + 16 * 16 ; of struct pebs_step
 
-; One instruction, and its row in pebs_rows: address, text, where it loads or stores.
-%macro op 1+
-    %defstr %%name %1
-%%at: %1
-    [section .rodata]
-%%text: db %%name, 0
-    [section .data]
-    dq %%at, %%text, 0
-    __SECT__
-%endmacro
-; mem address, instruction
+; An instruction, and its row in pebs_rows: address, text, where it loads or stores, or 0.
 %macro mem 2+
     %defstr %%name %2
 %%at: %2
@@ -26,6 +17,9 @@ LENGTH equ 8 + 8 + 16 * 8 + 16 * 16 ; of struct pebs_step
     [section .data]
     dq %%at, %%text, %1
     __SECT__
+%endmacro
+%macro op 1+
+    mem 0, %1
 %endmacro
 
 section .data
@@ -37,30 +31,35 @@ rsp_outside: dq 0
 pebs_rows:
 section .text
 
+%macro zero 1-*
+    %rep %0
+    xor %1, %1
+    %rotate 1
+    %endrep
+%endmacro
+; Registers into the words from RBX + 16 on; none: leaves one out.
+%macro keep 1-*
+    %assign n 2
+    %rep %0
+    %ifnidn %1, none
+    mov [rbx + 8 * n], %1
+    %endif
+    %assign n n + 1
+    %rotate 1
+    %endrep
+%endmacro
+
 ; void pebs_run(const struct pebs_run *run): on a stack of its own, with 0 in the registers that it
 ; needs no more. Counted: the WRMSR that enables, CALL, the program, four moves.
 global pebs_run
 pebs_run:
-    push rbx
-    push rbp
-    push r12
-    push r13
-    push r14
-    push r15
+    push_all CALLEE_SAVED
     mov [rel rsp_outside], rsp
     lea rsp, [rel stack_top - 8]
     mov [rsp], rdi
     mov rbx, rdi
-    xor esi, esi
-    xor ebp, ebp
-    xor r8d, r8d
-    xor r9d, r9d
-    xor r10d, r10d
+    zero rsi, rbp, r8, r9, r10, r12, r13, r14, r15
     mov r11, [rdi + 24]
-    xor r12d, r12d
-    xor r13d, r13d
-    xor r14d, r14d
-    xor r15d, r15d
     pushfq
     mov rax, [rdi + 32]
     or [rsp], rax
@@ -79,12 +78,7 @@ op  mov edx, [rdi + 20]
     and qword [rsp], ~0x100
     popfq
     mov rsp, [rel rsp_outside]
-    pop r15
-    pop r14
-    pop r13
-    pop r12
-    pop rbp
-    pop rbx
+    pop_all CALLEE_SAVED
     ret
 
 global pebs_program
@@ -150,31 +144,22 @@ global pebs_on_step
 pebs_on_step:
     push rbx
     mov rbx, [rel pebs_cursor]
-    mov [rbx + 16], rax
-    mov rax, [rsp + 8]
-    mov [rbx], rax
-    mov rax, [rsp + 24]
-    mov [rbx + 8], rax
-    mov [rbx + 24], rcx
-    mov [rbx + 32], rdx
-    mov rax, [rsp]
+    keep rax, rcx, rdx, none, none, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15
+    pop rax
     mov [rbx + 40], rax
-    mov rax, [rsp + 32]
-    mov [rbx + 48], rax
-    mov [rbx + 56], rbp
-    mov [rbx + 64], rsi
-    mov [rbx + 72], rdi
-%assign n 8
-%rep 8
-    mov [rbx + 16 + 8 * n], r %+ n
-%assign n n + 1
-%endrep
+    mov rcx, [rsp]
+    mov [rbx], rcx
+    mov rcx, [rsp + 16]
+    mov [rbx + 8], rcx
+    mov rcx, [rsp + 24]
+    mov [rbx + 48], rcx
 %assign n 0
 %rep 16
     movups [rbx + 144 + 16 * n], xmm %+ n
 %assign n n + 1
 %endrep
     add qword [rel pebs_cursor], LENGTH
-    mov rax, [rbx + 16]
-    pop rbx
+    mov rcx, [rbx + 24]
+    xchg rax, rbx
+    mov rax, [rax + 16]
     iretq

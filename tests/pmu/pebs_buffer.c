@@ -20,14 +20,21 @@ static void note_count(void) { on_pmi_count = on_pmi_count ? on_pmi_count : pebs
 
 static uint64_t status(void) { return lab_rdmsr(pmu_here()->msr.global_status); }
 
-/* Counter 0 makes a record at each second instruction, of a PMI's handler too; how many. */
-static unsigned fill(unsigned capacity, unsigned threshold)
+/* Counter 0 makes a record after so many instructions each, of a PMI's handler too; how many. */
+static unsigned collect(unsigned capacity, unsigned threshold, unsigned period,
+                        void (*on_pmi)(void))
 {
     pebs_prepare(pebs_facts()->groups & PEBS_GPR, capacity, threshold);
-    pebs_arm(0, 2, 1);
-    pebs_record(CTR0, note_count);
+    pebs_arm(0, 2, period);
+    on_pmi_count = 0;
+    pebs_record(CTR0, on_pmi);
     pebs_check_guard();
     return pebs_count();
+}
+
+static unsigned fill(unsigned capacity, unsigned threshold)
+{
+    return collect(capacity, threshold, 1, note_count);
 }
 
 /* The n-th record made the PMI, which came before the next instruction where none comes late. */
@@ -55,7 +62,7 @@ LAB_TEST(pebs_buffer, threshold,
     CHECK_EQ(lab_caught.pmis, 0);
     CHECK_EQ(status(), 0);
     for (unsigned threshold = 1; threshold <= all; threshold++) {
-        CHECK(fill(MANY, threshold) > threshold);
+        CHECK(fill(MANY, threshold) >= all); /* its handler adds its own */
         check_interrupt(threshold);
         CHECK_EQ(status(), STATUS_BUFFER);
         CHECK(pebs_take_full());
@@ -75,7 +82,8 @@ static void stop_all(void)
 static void change_counter(void)
 {
     stop_all();
-    pebs_enable(CTR1, 0);
+    pebs_set_reload(&pebs_place.area, 1, -4ul & pmu_mask(pmu_here(), 1));
+    pebs_enable(CTR1, pebs_place.data_cfg);
     wrmsr(pmu_here()->msr.global_control, CTR1);
 }
 
@@ -86,20 +94,13 @@ LAB_TEST(pebs_buffer, handler,
     struct pebs_record r;
     SKIP_WITHOUT_PEBS();
     SKIP_IF(!(pebs_facts()->counters & CTR1), "this needs two counters");
-    pebs_prepare(0, MANY, 3);
-    pebs_arm(0, 2, 4);
-    on_pmi_count = 0;
-    pebs_record(CTR0, stop_all);
-    CHECK(on_pmi_count >= 3);
-    CHECK_EQ(pebs_count(), on_pmi_count);
-    pebs_prepare(0, MANY, 3);
-    pebs_arm(0, 2, 4);
+    unsigned count = collect(MANY, 3, 4, stop_all);
+    CHECK(count >= 3);
+    CHECK_EQ(on_pmi_count, count);
     pebs_arm(1, 2, 4);
-    on_pmi_count = 0;
-    pebs_record(CTR0, change_counter);
-    CHECK(on_pmi_count >= 3);
-    CHECK(pebs_count() > on_pmi_count);
-    for (unsigned n = 0; n < pebs_count() && pebs_get(n, &r); n++)
+    count = collect(MANY, 3, 4, change_counter);
+    CHECK(on_pmi_count >= 3 && on_pmi_count < count);
+    for (unsigned n = 0; n < count && pebs_get(n, &r); n++)
         CHECK_EQ(r.applicable, n < on_pmi_count ? CTR0 : CTR1);
 }
 
@@ -112,11 +113,10 @@ LAB_TEST(pebs_buffer, full,
     for (unsigned capacity = 2; capacity <= 4; capacity++) {
         unsigned count = fill(capacity, MANY);
         CHECK_RANGE(count, capacity - !vpmu_present() /* some leave the last one */, capacity);
-        pmu_program(0, 0, 0);
-        pebs_arm(0, 2, 1);
         pebs_record(CTR0, NULL);
         CHECK_EQ(pebs_count(), count);
         CHECK_EQ(pebs_drain(&pebs_place.area), count * pebs_place.size);
+        pebs_arm(0, 2, 1);
         pebs_record(CTR0, NULL);
         CHECK_EQ(pebs_count(), count);
     }
@@ -154,11 +154,11 @@ LAB_TEST(pebs_buffer, counters,
     CHECK_EQ(seen, CTR0 | CTR1);
 }
 
-/* Counter 0 as it is, and where its 8 records would be. */
-static void expect_none(uint64_t control, uint64_t enable)
+/* Counter 0, with an event of this ring, makes no record in ring 0. */
+static void expect_none(uint64_t control, uint64_t enable, uint32_t ring)
 {
     pebs_prepare(0, 8, 8);
-    pebs_arm(0, 4, 4);
+    pmu_program(0, lab_select(0, ring), -4ul & pmu_mask(pmu_here(), 0));
     CHECK(pebs_enable(enable, 0));
     pebs_run_gated(control, NULL);
     pebs_enable(0, 0);
@@ -168,26 +168,16 @@ static void expect_none(uint64_t control, uint64_t enable)
 
 LAB_TEST(pebs_buffer, off,
          "without its bit of PEBS_ENABLE a counter's overflow sets the status and writes nothing; "
-         "a counter that stands still writes nothing [PE-13]")
+         "a counter that stands still, or is ring 3's, writes nothing [PE-13 PE-14]")
 {
     SKIP_WITHOUT_PEBS();
-    expect_none(CTR0, 0);
+    expect_none(CTR0, 0, PMU_KERNEL);
     CHECK_EQ(status(), CTR0);
     lab_wrmsr(pmu_here()->msr.global_clear, CTR0);
-    expect_none(0, CTR0);
+    expect_none(0, CTR0, PMU_KERNEL);
+    expect_none(CTR1, CTR0, PMU_KERNEL);
+    expect_none(CTR0, CTR0, PMU_USER);
     CHECK_EQ(status(), 0);
-    expect_none(CTR1, CTR0);
-    CHECK_EQ(pmu_read(0), -4ul & pmu_mask(pmu_here(), 0));
-}
-
-LAB_TEST(pebs_buffer, rings, "a counter of ring 3 writes nothing of ring 0 [PE-14]")
-{
-    SKIP_WITHOUT_PEBS();
-    pebs_prepare(0, 8, 8);
-    pebs_arm(0, 4, 4);
-    pmu_program(0, lab_select(0, PMU_USER), -4ul & pmu_mask(pmu_here(), 0));
-    pebs_record(CTR0, NULL);
-    CHECK_EQ(pebs_count(), 0);
     CHECK_EQ(pmu_read(0), -4ul & pmu_mask(pmu_here(), 0));
 }
 
@@ -209,10 +199,7 @@ VPMU_TEST(pebs_buffer, missing,
     pebs_record(CTR0, NULL);
     CHECK_EQ(pebs_count(), 0);
     pebs_check_guard();
-    pebs_prepare(0, 8, 8);
-    pebs_arm(0, 4, 4);
-    pebs_record(CTR0, NULL);
-    CHECK(pebs_count() > 1);
+    CHECK(fill(8, 8) > 1);
 }
 
 /* A register keeps these bits, and faults for each other one. */

@@ -237,11 +237,12 @@ static void store_to_each(unsigned)
     if (cpu_number() != 0)
         return;
     uint64_t first = ticks_each(false, store_often, (uint64_t)pages),
-             slack = cpu_count == 1 ? 1 : first / 4;
+             slack = cpu_count == 1 ? 1 + first / 16 : first / 4;
     for (unsigned i = 1; i < PAGES; i += test_long() ? 1 : 6)
         CHECK_BECAUSE(ticks_each(false, store_often, (uint64_t)pages + i * PAGE_SIZE),
                       first - slack, first + slack,
-                      "the host executes the same; the division rounds, and other CPUs' ticks add");
+                      "the host executes nearly the same: two pages may share a place; other CPUs' "
+                      "ticks add");
 }
 
 TEST(vpmu, decoded_stores,
