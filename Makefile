@@ -73,8 +73,8 @@ CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) 
 ROOMS  := base base/sanitize mm console counting ke profiling etw image services \
           driver init
 TEST_ROOMS := harness kernel hal pmu vpmu profiling etw cost
-FOLDERS := boot kernel $(ROOMS:%=kernel/%) hal hal/machine pmu pmu/events pmu/pebs pmu/virt \
-          pmu/virt/blocks pmu/virt/guests $(TEST_ROOMS:%=tests/%)
+FOLDERS := boot kernel $(ROOMS:%=kernel/%) hal hal/buffers hal/machine pmu pmu/events pmu/pebs \
+          pmu/virt pmu/virt/blocks pmu/virt/guests $(TEST_ROOMS:%=tests/%)
 SANITIZERS := $(if $(KASAN),,kasan) $(if $(KCSAN),,kcsan) $(if $(COVER),,cover)
 ASM    := $(sort $(wildcard $(FOLDERS:%=%/*.asm)))
 C      := $(sort $(wildcard $(FOLDERS:%=%/*.c)))

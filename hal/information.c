@@ -180,7 +180,8 @@ static NTSTATUS add_source(ULONG size, HAL_PROFILE_SOURCE_ADD *source)
         return STATUS_INVALID_PARAMETER;
     name[i] = 0;
     uint32_t flags = PMU_THRESHOLD(source->CMask) | (source->CInv ? PMU_INVERT : 0) |
-                     (source->AnyThread ? PMU_ANY_THREAD : 0) | (source->EdgeDetect ? PMU_EDGE : 0);
+                     (source->AnyThread ? PMU_ANY_THREAD : 0) |
+                     (source->EdgeDetect ? PMU_EDGE : 0) | (source->Precise ? SOURCE_PRECISE : 0);
     return hal_source_add(name, source->EventSelect, source->UnitSelect, flags,
                           source->InitialInterval, &source->Source);
 }

@@ -11,6 +11,7 @@
  * monitoring counters". */
 #include "kernel/base/upcalls.h"
 #include "hal/interrupt.h"
+#include "hal/buffers/event_buffer.h"
 #include "hal/machine/apic.h"
 #include "hal/machine/smp.h"
 #include "hal/owners.h"
@@ -53,6 +54,7 @@ bool hal_pmi_is_nmi(void) { return pmi_by_nmi; }
 
 void hal_pmi_init_cpu(void)
 {
+    event_buffer_init_cpu();
     if (pmu_here()->counters)
         apic_write_pmi_lvt(lvt);
 }

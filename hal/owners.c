@@ -12,6 +12,7 @@
  * HC-44 of tests/contract.md are our choices. Where Windows may succeed on a machine without
  * counters we answer STATUS_NOT_SUPPORTED. */
 #include "hal/owners.h"
+#include "hal/buffers/event_buffer.h"
 #include "hal/machine/smp.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
@@ -26,14 +27,16 @@
 #define COUNTERS 64 /* bits of a mask */
 #define ALL (~0ul)
 #define EXCLUSIVE ALL /* overlaps with everything */
+#define BUFFER PMU_BIT(PMU_BUFFER)
 
 struct owner {
     const char *name; /* NULL: this slot is free */
     HANDLE handle;
     bool freeing; /* the handle is no longer valid, the counters are not yet free */
     struct cpu_set cpus;
-    uint64_t counters, others; /* on each of cpus; and all but them */
-    PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
+    uint64_t counters, others;                               /* on each of cpus; and all but them */
+    PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, of_counters; /* the first: of the buffer, too */
+    PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION buffer;      /* its handler NULL: it has none */
     ULONG tag;
     uint64_t rewritten; /* atomic; what hal_counters_check found */
 };
@@ -42,6 +45,7 @@ struct request {
     struct cpu_set cpus;
     uint64_t counters;
     PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
+    PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION buffer;
     ULONG tag;
     bool has_tag;
     bool unsupported; /* it has a type that we know but do not support */
@@ -84,6 +88,19 @@ static bool add_counters(struct request *request, ULONG begin, ULONG end)
     return !pmu_some_counters(request->cpus) || !(mask & ~pmu_common_counters(request->cpus));
 }
 
+/* A threshold above what a buffer holds is a maximum, as Microsoft's page says of all. NT: the page
+ * says neither what 0 does, nor what a custom size is for: here it is that of the driver's
+ * MSR_PEBS_DATA_CFG. */
+static bool add_buffer(struct request *request,
+                       const PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION *buffer)
+{
+    if (request->buffer.OverflowHandler || !buffer->OverflowHandler || !buffer->EventThreshold)
+        return false;
+    request->buffer = *buffer;
+    request->counters |= BUFFER;
+    return true;
+}
+
 static bool add_descriptor(struct request *request, const PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR *d)
 {
     if (d->Flags)
@@ -96,8 +113,8 @@ static bool add_descriptor(struct request *request, const PHYSICAL_COUNTER_RESOU
             return false;
         request->handler = d->u.OverflowHandler;
         return true;
-    case ResourceTypeExtendedCounterConfiguration:
-    case ResourceTypeEventBuffer: request->unsupported = true; return true;
+    case ResourceTypeEventBuffer: return add_buffer(request, &d->u.EventBufferConfiguration);
+    case ResourceTypeExtendedCounterConfiguration: request->unsupported = true; return true;
     case ResourceTypeIdenitificationTag:
         if (request->has_tag)
             return false;
@@ -117,9 +134,10 @@ static bool parse_list(struct request *request, const PHYSICAL_COUNTER_RESOURCE_
     for (ULONG i = 0; i < list->Count; i++)
         if (!add_descriptor(request, &list->Descriptors[i]))
             return false;
-    /* A list without a counter is refused here, unless it has unsupported types and no handler:
-     * then the caller refuses it for these types. */
-    return request->counters || (request->unsupported && !request->handler);
+    /* A list without a counter or a buffer is refused here, unless it has unsupported types: then
+     * the caller refuses it for these types. A handler needs a counter. */
+    return request->counters & ~BUFFER ||
+           (!request->handler && (request->counters || request->unsupported));
 }
 
 /* L: counters_lock */
@@ -136,7 +154,29 @@ static inline struct owner **owner_of(uint64_t cpu, uint64_t ctr)
     return &owner_table[cpu * COUNTERS + ctr];
 }
 
+/* NULL: nobody owns the lowest of these counters here. */
+static inline const struct owner *owner_here(uint64_t counters)
+{
+    return *owner_of(cpu_index(), bit_lowest(counters));
+}
+
 static void ignore_overflow(ULONGLONG, HANDLE) {}
+
+/* The handler of an owner with an event buffer. */
+static void take_records(ULONGLONG bits, HANDLE handle)
+{
+    const struct owner *owner = owner_here(bits);
+    if (bits & BUFFER)
+        event_buffer_drain(owner->buffer.OverflowHandler, handle);
+    if (bits & ~BUFFER)
+        owner->of_counters(bits & ~BUFFER, handle);
+}
+
+/* The bits of this owner's table on a CPU. */
+static uint64_t bits_on(const struct owner *owner, unsigned cpu)
+{
+    return owner->counters & (pmu_of(cpu)->counters | BUFFER);
+}
 
 /* L: counters_lock. NULL: no slot is free. */
 static struct owner *add_owner(const char *name, const struct request *request)
@@ -149,11 +189,13 @@ static struct owner *add_owner(const char *name, const struct request *request)
                              .cpus = request->cpus,
                              .counters = request->counters,
                              .others = ~request->counters,
-                             .handler = request->handler ? request->handler : ignore_overflow,
+                             .of_counters = request->handler ? request->handler : ignore_overflow,
+                             .buffer = request->buffer,
                              .tag = request->tag };
+        o->handler = o->buffer.OverflowHandler ? take_records : o->of_counters;
         o->handle = (HANDLE)((++serial * OWNERS_MAX | (uint64_t)(o - owners)) << 2);
         for_each_cpu(cpu, &o->cpus)
-            for_each_bit(ctr, o->counters & pmu_of(cpu)->counters)
+            for_each_bit(ctr, bits_on(o, cpu))
                 __atomic_store_n(owner_of(cpu, ctr), o, __ATOMIC_RELEASE);
         return o;
     }
@@ -168,7 +210,21 @@ static NTSTATUS take_counters(const char *name, const struct request *request, P
         owner = add_owner(name, request);
     *handle = owner ? owner->handle : NULL;
     lock_release(&counters_lock, irql);
-    return owner ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
+    const PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION *buffer = &request->buffer;
+    if (!owner || !buffer->OverflowHandler ||
+        event_buffer_open(request->cpus, buffer->CustomEventBufferEntrySize,
+                          buffer->EventThreshold))
+        return owner ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
+    HalFreeHardwareCounters(*handle);
+    *handle = NULL;
+    return STATUS_INSUFFICIENT_RESOURCES;
+}
+
+static NTSTATUS check_buffer(const struct request *request)
+{
+    return request->buffer.OverflowHandler
+               ? event_buffer_check(request->cpus, request->buffer.CustomEventBufferEntrySize)
+               : STATUS_SUCCESS;
 }
 
 NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
@@ -185,6 +241,9 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
         return STATUS_INVALID_PARAMETER;
     if (!parse_affinity(&request, GroupAffinty, GroupCount) || !parse_list(&request, ResourceList))
         return STATUS_INVALID_PARAMETER;
+    NTSTATUS status = check_buffer(&request);
+    if (!NT_SUCCESS(status))
+        return status;
     if (request.unsupported || !pmu_some_counters(request.cpus))
         return STATUS_NOT_SUPPORTED;
     return take_counters("HalAllocateHardwareCounters", &request, CounterSetHandle);
@@ -204,6 +263,18 @@ NTSTATUS hal_counters_claim(const char *name, struct cpu_set among, uint64_t cou
     if (cpu_set_empty(request.cpus) || !counters || (counters & ~pmu_common_counters(request.cpus)))
         return STATUS_INVALID_PARAMETER;
     return take_counters(name, &request, handle);
+}
+
+NTSTATUS hal_counters_claim_records(const char *name, struct cpu_set among, unsigned ctr,
+                                    PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER records,
+                                    PHANDLE handle)
+{
+    const struct request request = { .cpus = cpu_set_and(among, cpu_all()),
+                                     .counters = PMU_BIT(ctr) | BUFFER,
+                                     .buffer = { records, 0, 1 } };
+    NTSTATUS status = check_buffer(&request);
+    *handle = NULL;
+    return NT_SUCCESS(status) ? take_counters(name, &request, handle) : status;
 }
 
 NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE handle)
@@ -253,7 +324,12 @@ static void release_here(void *argument)
     KIRQL old = irql_raise(PROFILE_LEVEL);
     hal_counters_check(counters);
     pmu_clear(counters);
-    for_each_bit(ctr, counters)
+    if (owner->buffer.OverflowHandler) {
+        pmu_pause(); /* others' counters, which may write records */
+        event_buffer_detach(owner->buffer.OverflowHandler, owner->handle);
+        pmu_resume();
+    }
+    for_each_bit(ctr, bits_on(owner, cpu_number()))
         *owner_of(cpu_number(), ctr) = NULL;
     irql_lower(old);
 }
@@ -274,6 +350,8 @@ static struct owner *begin_free(HANDLE handle)
 static void finish_free(struct owner *owner)
 {
     smp_call(owner->cpus, release_here, owner);
+    if (owner->buffer.OverflowHandler)
+        event_buffer_close(owner->cpus);
     if (owner->rewritten)
         print("# counters: %s: somebody else has changed its counters %lx\n", owner->name,
               owner->rewritten);
@@ -298,12 +376,6 @@ void hal_counters_release_all(void)
     for_each_until(owners_end, o, owners)
         if (o->name) /* even if a free was begun and not finished */
             finish_free(o);
-}
-
-/* NULL: nobody owns the lowest of these counters here. */
-static inline const struct owner *owner_here(uint64_t counters)
-{
-    return *owner_of(cpu_index(), bit_lowest(counters));
 }
 
 static __attribute__((noinline)) void call_owners(uint64_t counters)

@@ -11,27 +11,34 @@
  * them.
  *
  * GroupAffinty (as Windows spells it): GroupCount elements, which together have the processors
- * wanted; NULL and 0: all. ResourceList: the counters wanted, at most one overflow handler and one
- * tag; NULL: the whole PMU of those processors, exclusively. A counter index is n, 32 + n for fixed
- * counter n, or its RDPMC selector; a range includes its end. CounterSetHandle: out; NULL after
- * every failure.
+ * wanted; NULL and 0: all. ResourceList: the counters wanted, at most one overflow handler, event
+ * buffer and tag; NULL: the whole PMU of those processors, exclusively. A counter index is n,
+ * 32 + n for fixed counter n, or its RDPMC selector; a range includes its end. CounterSetHandle:
+ * out; NULL after every failure.
  *
  * STATUS_SUCCESS
  * STATUS_INVALID_PARAMETER       CounterSetHandle is NULL; only one of GroupAffinty and GroupCount
  *                                is given; a group not 0, an empty mask, a processor that is not
- *                                active, reserved fields not 0; a list without counters; Flags not
- *                                0; an unknown Type; an index that the processor lacks; a counter
- *                                twice; Begin > End; a NULL handler; two handlers; two tags
- * STATUS_NOT_SUPPORTED           no counter works on this machine; extended configurations and
- *                                event buffers
- * STATUS_INSUFFICIENT_RESOURCES  somebody has one of the counters on one of the processors, or all
- *                                owner slots are used
+ *                                active, reserved fields not 0; a list without counters and buffer,
+ *                                or with a handler and no counter; Flags not 0; an unknown Type; an
+ *                                index that the processor lacks; a counter twice; Begin > End; a
+ *                                NULL handler; two handlers, buffers or tags; a threshold of 0; a
+ *                                size of records that a processor cannot write
+ * STATUS_NOT_SUPPORTED           no counter works on this machine; a buffer where a processor
+ *                                writes no records; extended configurations
+ * STATUS_INSUFFICIENT_RESOURCES  somebody has one of the counters, or the buffer, on one of the
+ *                                processors; all owner slots are used; no memory for a buffer
  * They are tested in this order. IRQL PASSIVE_LEVEL. Source: ntddk.h and its pages, Windows 10 1903
  * and later.
  *
  * The handler runs at PROFILE_LEVEL on the processor where the counter overflowed. It gets its
  * owner's bits only; overflow status is cleared, and every counter of the processor is paused. A
- * handler that wants another overflow writes the counter (pmu_write). */
+ * handler that wants another overflow writes the counter (pmu_write).
+ *
+ * A buffer's handler runs likewise, when `EventThreshold` records are written, or as many as half a
+ * buffer holds, and in the free. The buffer is empty when it returns. EventBuffer is only its own
+ * until then. CustomEventBufferEntrySize is the size of the records that its MSR_PEBS_DATA_CFG asks
+ * for; 0: the smallest. */
 #define HAL_OWNERS_MAX 512 /* two trace sessions with counters on 255 CPUs */
 NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
                                      PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
@@ -62,6 +69,12 @@ NTSTATUS hal_counters_lend(HANDLE CounterSetHandle);
  * counter, or a counter that does not exist; else as above. IRQL PASSIVE_LEVEL. */
 NTSTATUS hal_counters_claim(const char *name, struct cpu_set among, uint64_t counters,
                             PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, PHANDLE handle);
+
+/* hal_counters_claim of one counter and of the event buffer, whose smallest records `records` gets,
+ * one by one. STATUS_NOT_SUPPORTED: a CPU writes none. */
+NTSTATUS hal_counters_claim_records(const char *name, struct cpu_set among, unsigned ctr,
+                                    PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER records,
+                                    PHANDLE handle);
 
 /* Claims all counters of every CPU except these. If there are no others, it succeeds and *handle is
  * NULL. STATUS_INSUFFICIENT_RESOURCES as above. IRQL PASSIVE_LEVEL. */

@@ -8,6 +8,7 @@
  *
  * Source: ntddk.h; Windows' HalStartProfileInterrupt as ReactOS describes it. */
 #include "kernel/base/upcalls.h"
+#include "hal/buffers/event_buffer.h"
 #include "hal/interrupt.h"
 #include "hal/machine/apic.h"
 #include "hal/machine/smp.h"
@@ -34,6 +35,7 @@ struct grant {
     HANDLE handle; /* NULL: this place is free */
     KPROFILE_SOURCE source;
     unsigned ctr;
+    bool precise;
     uint64_t selects[PMU_KINDS_MAX]; /* by kind of CPU */
     struct cpu_set cpus;
 };
@@ -92,6 +94,18 @@ static void overflowed(ULONGLONG OverflowBits, HANDLE)
         KeProfileInterruptWithSource(hal_pmi_frame(), source);
     else
         sample_late(OverflowBits, source);
+}
+
+/* The handler of records: samples that interrupted at the instruction itself. NT: ours. A record
+ * that is taken late, because interrupts were off, is the thread's that runs then. */
+static void recorded(PVOID buffer, ULONGLONG size, ULONGLONG count, HANDLE)
+{
+    for (ULONGLONG i = 0; i < count; i++) {
+        struct event_buffer_sample sample = event_buffer_sample((uint8_t *)buffer + i * size);
+        KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_index(), sample.ctr);
+        if (source)
+            profile_record(sample.address, source);
+    }
 }
 
 static void noted(ULONGLONG OverflowBits, HANDLE)
@@ -198,7 +212,10 @@ static void start_counter(const struct grant *g)
     const struct pmu_kind *pmu = pmu_here();
     pmu_program(g->ctr, g->selects[pmu_kind_number(pmu)], -period & pmu_mask(pmu, g->ctr));
     *source_of(cpu_number(), g->ctr) = (uint8_t)g->source;
-    sampling[cpu_number()] |= PMU_BIT(g->ctr);
+    if (g->precise)
+        event_buffer_arm(g->ctr, period);
+    else
+        sampling[cpu_number()] |= PMU_BIT(g->ctr);
     pmu_start(PMU_BIT(g->ctr));
 }
 
@@ -222,6 +239,8 @@ VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource)
     } else if (g && *source_of(cpu_number(), g->ctr)) {
         hal_counters_check(PMU_BIT(g->ctr));
         pmu_clear(PMU_BIT(g->ctr));
+        if (g->precise)
+            event_buffer_arm(g->ctr, 0);
         sampling[cpu_number()] &= ~PMU_BIT(g->ctr);
         *source_of(cpu_number(), g->ctr) = 0;
     }
@@ -303,7 +322,7 @@ static struct grant *free_grant(void)
  * where it is free and can count the source. */
 static NTSTATUS grant(KPROFILE_SOURCE source, struct cpu_set among, struct cpu_set *granted)
 {
-    struct grant new = { .source = source };
+    struct grant new = { .source = source, .precise = source_is_precise(source) };
     uint64_t able = able_on(cpu_set_next(&among, 0), source, new.selects);
     struct grant *g = able && !claim_fails() ? free_grant() : NULL;
     if (g) {
@@ -312,8 +331,11 @@ static NTSTATUS grant(KPROFILE_SOURCE source, struct cpu_set among, struct cpu_s
             if (able_on(cpu, source, new.selects) >> new.ctr & 1)
                 cpu_set_add(&new.cpus, cpu);
         *g = new;
-        hal_counters_claim("profile", g->cpus, PMU_BIT(g->ctr), pmi_by_nmi ? noted : overflowed,
-                           &g->handle);
+        if (g->precise)
+            hal_counters_claim_records("profile", g->cpus, g->ctr, recorded, &g->handle);
+        else
+            hal_counters_claim("profile", g->cpus, PMU_BIT(g->ctr), pmi_by_nmi ? noted : overflowed,
+                               &g->handle);
         *granted = g->cpus;
     }
     return g && g->handle ? STATUS_SUCCESS : STATUS_DEVICE_BUSY;

@@ -35,6 +35,8 @@ extern uint64_t hal_profile_lost[MAX_CPUS];
 /* The one call that goes up, to kernel/profiling/profile.c, at PROFILE_LEVEL: one interrupt of the
  * source. */
 VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source);
+/* A sample of what was interrupted (hal_pmi_frame), at another address. */
+void profile_record(uint64_t address, KPROFILE_SOURCE source);
 
 /* For tests alone, as hal_counters_release_all: the successes of hal_profile_reserve, each once a
  * processor, and their end. */

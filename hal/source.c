@@ -7,6 +7,7 @@
  *
  * Sources: ntddk.h; intervals and limits as tools on Windows print them. */
 #include "hal/source.h"
+#include "hal/buffers/event_buffer.h"
 #include "hal/sources.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/lock.h"
@@ -39,13 +40,19 @@ const struct source_set *source_set_of(const struct pmu_kind *pmu)
     return set->driver && (pmu->events & set->needs) == set->needs ? set : NULL;
 }
 
+uint64_t source_raw_counters(const struct pmu_kind *pmu, unsigned code, uint32_t flags)
+{
+    uint64_t able = pmu_raw_counters(pmu, code, flags & ~SOURCE_PRECISE);
+    return flags & SOURCE_PRECISE ? able & event_buffer_counters(pmu) : able;
+}
+
 /* The counters that can count the row; `unless_named` limits them if the row names none. */
 static uint64_t row_counters(const struct pmu_kind *pmu, const struct source_row *row,
                              uint64_t unless_named)
 {
     if (!source_row_of(row, pmu->table))
         return 0;
-    uint64_t able = row->event == PMU_EVENT_COUNT ? pmu_raw_counters(pmu, row->code, row->flags)
+    uint64_t able = row->event == PMU_EVENT_COUNT ? source_raw_counters(pmu, row->code, row->flags)
                                                   : pmu_counters_for(pmu, row->event);
     return able & (row->fixed ? row->fixed : unless_named);
 }
@@ -78,7 +85,7 @@ static uint64_t counters_of(const struct pmu_kind *pmu, KPROFILE_SOURCE source,
     if (!row)
         return 0;
     *select = row->event == PMU_EVENT_COUNT
-                  ? pmu_raw_select(row->code, row->umask, row->flags | SAMPLING)
+                  ? pmu_raw_select(row->code, row->umask, (row->flags & ~SOURCE_PRECISE) | SAMPLING)
                   : pmu_select(pmu, row->event, SAMPLING);
     return row_counters(pmu, row, unless_named);
 }
@@ -91,6 +98,16 @@ uint64_t source_counters(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uin
 uint64_t source_counting(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select)
 {
     return counters_of(pmu, source, ~0ul, select);
+}
+
+bool source_is_precise(KPROFILE_SOURCE source)
+{
+    bool precise = false;
+    KIRQL irql = lock_acquire(&source_added_lock);
+    for_each_in(row, source_added)
+        precise |= row->name && row->id == (uint32_t)source && row->flags & SOURCE_PRECISE;
+    lock_release(&source_added_lock, irql);
+    return precise;
 }
 
 bool hal_source_supported_on(KPROFILE_SOURCE source, struct cpu_set among)

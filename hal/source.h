@@ -72,6 +72,11 @@ uint64_t source_counters(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uin
  * above. */
 uint64_t source_counting(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select);
 
+/* Counters that can count a code with flags, and write records of it if it shall be precise. */
+uint64_t source_raw_counters(const struct pmu_kind *pmu, unsigned code, uint32_t flags);
+/* Whether it was added with SOURCE_PRECISE. */
+bool source_is_precise(KPROFILE_SOURCE source);
+
 /* In source_assign.c: the counter of each source, and its select on each kind of CPU. */
 struct source_assignment {
     ULONG count;

@@ -85,7 +85,7 @@ NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t
     if (!name[0] || strlen(name) >= HAL_SOURCE_NAME_MAX || code > HAL_SOURCE_CODE_MAX)
         return STATUS_INVALID_PARAMETER;
     for (unsigned i = 0; i < pmu_kind_count; i++)
-        able |= pmu_raw_counters(&pmu_kinds[i], code, flags);
+        able |= source_raw_counters(&pmu_kinds[i], code, flags);
     if (!able)
         return STATUS_NOT_SUPPORTED;
     if (is_built_in(name))
@@ -137,11 +137,12 @@ enum { NONE = 0xff };
 static const struct layout {
     const char *driver;
     UCHAR version, event_bytes, unit, threshold, invert, any_thread, edge;
+    UCHAR precise; /* NT: ours; there Windows has nothing */
 } layouts[] = {
-    { "intel", 2, 1, 1, 2, 3, 4, 5 },
-    { "intel", 3, 1, 1, 2, 3, 4, 5 },
-    { "amd", 2, 1, 1, NONE, NONE, NONE, NONE },
-    { "amd", 3, 2, 2, 3, 4, NONE, 5 },
+    { "intel", 2, 1, 1, 2, 3, 4, 5, 6 },
+    { "intel", 3, 1, 1, 2, 3, 4, 5, 6 },
+    { "amd", 2, 1, 1, NONE, NONE, NONE, NONE, NONE },
+    { "amd", 3, 2, 2, 3, 4, NONE, 5, NONE },
 };
 
 static UCHAR byte_of(const UCHAR *event, UCHAR where) { return where == NONE ? 0 : event[where]; }
@@ -172,6 +173,7 @@ NTSTATUS hal_source_event(UCHAR version, const UCHAR event[8], const ULONG hiera
             add->CInv = byte_of(event, l->invert);
             add->AnyThread = byte_of(event, l->any_thread);
             add->EdgeDetect = byte_of(event, l->edge);
+            add->Precise = byte_of(event, l->precise);
             return STATUS_SUCCESS;
         }
     return STATUS_NOT_SUPPORTED;

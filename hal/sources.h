@@ -9,6 +9,9 @@
 
 #define HAL_SOURCE_NAME_MAX 33 /* with its end */
 #define HAL_SOURCE_CODE_MAX 0xfff
+/* Its samples are records of the processor (hal/buffers), with the address of the instruction that
+ * caused the event: no bit of a select that has another meaning. */
+#define SOURCE_PRECISE (1u << 19)
 
 /* Called once, at boot: each gets its default interval. */
 void hal_sources_init(void);
@@ -34,10 +37,10 @@ void hal_source_limits(KPROFILE_SOURCE source, ULONG *lowest, ULONG *preset, ULO
 ULONG hal_source_set_interval(KPROFILE_SOURCE source, ULONG_PTR interval);
 /* hal_source_set_interval for ProfileTime, in 100 ns. */
 ULONG_PTR HalSetProfileInterval(ULONG_PTR Interval);
-/* Adds a source for an event of the processor; flags as pmu_raw_select has them; interval 0: the
- * usual one. STATUS_NOT_SUPPORTED: no counters here, or their selects do not take the code or a
- * flag; STATUS_INVALID_PARAMETER: name or code; STATUS_INSUFFICIENT_RESOURCES: the name exists, or
- * no place is free. */
+/* Adds a source for an event of the processor; flags as pmu_raw_select has them, and
+ * SOURCE_PRECISE; interval 0: the usual one. STATUS_NOT_SUPPORTED: no counters here, or their
+ * selects do not take the code or a flag, or write no records; STATUS_INVALID_PARAMETER: name or
+ * code; STATUS_INSUFFICIENT_RESOURCES: the name exists, or no place is free. */
 NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t flags,
                         ULONG interval, KPROFILE_SOURCE *source);
 /* Decodes the event bytes of an EVENT_TRACE_PROFILE_ADD_INFORMATION, in the format

@@ -90,6 +90,7 @@ static void set_kind(struct pmu_cpu *cpu, const struct pmu_kind *kind)
     cpu->plain_control = cpu->lent ? 0 : cpu->global_control;
     cpu->counters = kind->counters;
     cpu->clears = kind->clears;
+    cpu->takes = kind->counters | (kind->clears & PMU_BIT(PMU_BUFFER));
     for (unsigned bank = 0; bank < ARRAY_SIZE(cpu->banks); bank++) {
         unsigned first = bank * PMU_FIXED;
         uint32_t stride = bank ? kind->msr.fixed_stride : kind->msr.stride;

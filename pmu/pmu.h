@@ -17,6 +17,7 @@
 
 #define PMU_FIXED 32 /* the number of fixed counter 0 */
 #define PMU_FIXED_MAX 16
+#define PMU_BUFFER 62 /* no counter: the event buffer has reached its threshold (OvfBuf) */
 #define PMU_BIT(ctr) (1ul << (ctr))
 #define PMU_GP(n) PMU_BIT(n)
 #define PMU_FIX(n) PMU_BIT(PMU_FIXED + (n))
@@ -175,6 +176,7 @@ struct pmu_cpu {
     uint32_t global_control, global_status, global_clear;
     uint32_t plain_control; /* global_control while nothing is lent, else 0 */
     uint64_t counters, clears;
+    uint64_t takes; /* of the status: what pmu_take_overflow returns */
     struct pmu_bank {
         uint64_t mask;  /* a counter's bits */
         uint32_t rdpmc; /* selector of counter n: rdpmc + n */
@@ -329,8 +331,8 @@ static inline void pmu_resume(void)
         pmu_resume_any();
 }
 
-/* Returns the counters that overflowed, and clears their status. Without a status register:
- * those that were written with their top bit set and now have it clear. */
+/* Returns the counters that overflowed, and PMU_BUFFER's bit, and clears their status. Without a
+ * status register: those that were written with their top bit set and now have it clear. */
 static inline uint64_t pmu_take_overflow(void)
 {
     const struct pmu_cpu *cpu = pmu_this_cpu();
@@ -339,7 +341,7 @@ static inline uint64_t pmu_take_overflow(void)
     uint64_t status = rdmsr(cpu->global_status);
     if (__builtin_expect(status != 0, 1))
         wrmsr(cpu->global_clear, status & cpu->clears); /* freeze bits too */
-    return status & cpu->counters;
+    return status & cpu->takes;
 }
 
 /* On a paused counter that wrapped: arms it so that it overflows `period` events after its last

@@ -14,57 +14,84 @@
 #include "kernel/driver/pool.h"
 
 typedef VOID(NTAPI *overflow_handler)(ULONGLONG OverflowBits, HANDLE OwningHandle);
+typedef VOID(NTAPI *buffer_handler)(PVOID EventBuffer, ULONGLONG EntrySize,
+                                    ULONGLONG NumberOfEntries, HANDLE OwningHandle);
 typedef VOID(NTAPI *pmi_handler)(PVOID TrapFrame);
 
 #define LIST_LIMIT 4096u
+
+struct handlers {
+    overflow_handler overflow;
+    buffer_handler buffer; /* not NULL: the set has an event buffer */
+};
 
 /* What drivers have, by the slot of its owner (hal_owner_slot). Read at PROFILE_LEVEL. */
 static struct set {
     HANDLE handle; /* atomic; NULL: no driver's */
     uint64_t where;
-    overflow_handler handler;
+    struct handlers handlers;
 } sets[HAL_OWNERS_MAX];
 
-/* At PROFILE_LEVEL. An overflow that comes before the driver has its handle is ignored: the driver
- * has not programmed the counter yet. */
-static VOID call_overflow_handler(ULONGLONG bits, HANDLE handle)
+/* NULL: the driver does not have its handle yet, and has programmed nothing. */
+static const struct handlers *handlers_of(HANDLE handle)
 {
     const struct set *s = &sets[hal_owner_slot(handle)];
+    return __atomic_load_n(&s->handle, __ATOMIC_ACQUIRE) == handle ? &s->handlers : NULL;
+}
+
+/* At PROFILE_LEVEL, as the next one. */
+static VOID call_overflow_handler(ULONGLONG bits, HANDLE handle)
+{
+    const struct handlers *theirs = handlers_of(handle);
     struct driver_call call;
-    if (__atomic_load_n(&s->handle, __ATOMIC_ACQUIRE) != handle)
+    if (!theirs)
         return;
-    driver_enter(&call, s->handler);
-    s->handler(bits, handle);
+    driver_enter(&call, theirs->overflow);
+    theirs->overflow(bits, handle);
     driver_leave(&call);
 }
 
-static void remember_set(HANDLE handle, overflow_handler handler, uint64_t where)
+static VOID call_buffer_handler(PVOID buffer, ULONGLONG size, ULONGLONG count, HANDLE handle)
+{
+    const struct handlers *theirs = handlers_of(handle);
+    struct driver_call call;
+    if (!theirs)
+        return;
+    driver_enter(&call, theirs->buffer);
+    theirs->buffer(buffer, size, count, handle);
+    driver_leave(&call);
+}
+
+static void remember_set(HANDLE handle, struct handlers handlers, uint64_t where)
 {
     struct set *s = &sets[hal_owner_slot(handle)];
     s->where = where;
-    s->handler = handler;
+    s->handlers = handlers;
     __atomic_store_n(&s->handle, handle, __ATOMIC_RELEASE);
 }
 
-/* Before its owner is freed: the next one may have the slot at once. */
+/* Unless the next owner has the slot already. */
 static void forget_set(HANDLE handle)
 {
-    struct set *s = &sets[hal_owner_slot(handle)];
-    if (s->handle == handle)
-        __atomic_store_n(&s->handle, NULL, __ATOMIC_RELEASE);
+    __atomic_compare_exchange_n(&sets[hal_owner_slot(handle)].handle, &handle, NULL, false,
+                                __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Copies the list with our handler in place of the driver's. There is at most one: two are
- * refused. */
-static overflow_handler replace_handler(PPHYSICAL_COUNTER_RESOURCE_LIST list)
+/* In a copy of the list: our handlers in place of the driver's. Of each kind there is at most one:
+ * two are refused. */
+static struct handlers replace_handlers(PPHYSICAL_COUNTER_RESOURCE_LIST list)
 {
-    overflow_handler theirs = NULL;
+    struct handlers theirs = { NULL, NULL };
     for (ULONG i = 0; i < list->Count; i++) {
         PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR d = &list->Descriptors[i];
-        if (d->Type != ResourceTypeOverflow || !d->u.OverflowHandler)
-            continue;
-        theirs = (overflow_handler)(void (*)(void))d->u.OverflowHandler;
-        d->u.OverflowHandler = call_overflow_handler;
+        PPHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION buffer = &d->u.EventBufferConfiguration;
+        if (d->Type == ResourceTypeOverflow && d->u.OverflowHandler) {
+            theirs.overflow = (overflow_handler)(void (*)(void))d->u.OverflowHandler;
+            d->u.OverflowHandler = call_overflow_handler;
+        } else if (d->Type == ResourceTypeEventBuffer && buffer->OverflowHandler) {
+            theirs.buffer = (buffer_handler)(void (*)(void))buffer->OverflowHandler;
+            buffer->OverflowHandler = call_buffer_handler;
+        }
     }
     return theirs;
 }
@@ -74,7 +101,7 @@ NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG 
                                             PHANDLE CounterSetHandle)
 {
     PPHYSICAL_COUNTER_RESOURCE_LIST list = NULL;
-    overflow_handler handler = NULL;
+    struct handlers handlers = { NULL, NULL };
     if (ResourceList && ResourceList->Count <= LIST_LIMIT) {
         size_t size = offsetof(PHYSICAL_COUNTER_RESOURCE_LIST, Descriptors) +
                       ResourceList->Count * sizeof ResourceList->Descriptors[0];
@@ -85,12 +112,12 @@ NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG 
             return STATUS_INSUFFICIENT_RESOURCES;
         }
         memcpy(list, ResourceList, size);
-        handler = replace_handler(list);
+        handlers = replace_handlers(list);
     }
     NTSTATUS status = HalAllocateHardwareCounters(GroupAffinty, GroupCount,
                                                   list ? list : ResourceList, CounterSetHandle);
     if (NT_SUCCESS(status)) {
-        remember_set(*CounterSetHandle, handler, driver_caller());
+        remember_set(*CounterSetHandle, handlers, driver_caller());
         hal_counters_lend(*CounterSetHandle);
     }
     if (list)
@@ -100,8 +127,10 @@ NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG 
 
 NTSTATUS driver_HalFreeHardwareCounters(HANDLE CounterSetHandle)
 {
-    forget_set(CounterSetHandle);
-    return HalFreeHardwareCounters(CounterSetHandle);
+    NTSTATUS status = HalFreeHardwareCounters(CounterSetHandle); /* calls the buffer's handler */
+    if (NT_SUCCESS(status))
+        forget_set(CounterSetHandle);
+    return status;
 }
 
 /* The frame is what the driver's handler of the interrupt got, or one with rip where that has it:
@@ -160,7 +189,8 @@ static NTAPI NTSTATUS allocate_counter_set(ULONG processor, KPROFILE_SOURCE *sou
 {
     NTSTATUS status = HalAllocatePmcCounterSet(processor, sources, count, handle);
     if (NT_SUCCESS(status))
-        remember_set((*handle)->owner, NULL, (uint64_t)__builtin_return_address(0));
+        remember_set((*handle)->owner, (struct handlers){ NULL, NULL },
+                     (uint64_t)__builtin_return_address(0));
     return status;
 }
 
@@ -188,7 +218,11 @@ void counters_left(struct driver *driver)
         if (!sets[i].handle || driver_at(sets[i].where) != driver)
             continue;
         driver_place(sets[i].where, place, sizeof place);
-        driver_left(driver, "hardware counters, allocated at %s", place);
+        bool buffer = sets[i].handlers.buffer != NULL;
+        driver_left(driver, "hardware counters%s, allocated at %s",
+                    buffer ? " with an event buffer" : "", place);
+        if (buffer) /* which the processors would go on writing */
+            driver_HalFreeHardwareCounters(sets[i].handle);
     }
     if (hal_pmi_has_driver() && driver_at((uint64_t)interrupt_handler) == driver)
         driver_left(driver, "its handler of the counters' interrupt");

@@ -164,7 +164,8 @@ static NTSTATUS set_config(const void *buffer, ULONG length)
 }
 
 /* STATUS_INVALID_PARAMETER: two hooks, or one that is not the context switch's;
- * STATUS_PRIVILEGE_NOT_HELD; find; STATUS_NOT_SUPPORTED: NT: there is no PEBS. */
+ * STATUS_PRIVILEGE_NOT_HELD; find; STATUS_NOT_SUPPORTED. NT: what a switch's record has of the
+ * processor's event buffer (TRACE_HEADER_PEBS_INDEX_FLAG) is not public. */
 static NTSTATUS set_pebs(const void *buffer, ULONG length)
 {
     struct etw_logger *logger;

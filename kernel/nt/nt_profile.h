@@ -82,7 +82,7 @@ typedef struct _HAL_PROFILE_SOURCE_ADD {
     KPROFILE_SOURCE Source; /* out */
     ULONG InitialInterval;
     USHORT EventSelect;
-    UCHAR UnitSelect, CMask, CInv, AnyThread, EdgeDetect;
+    UCHAR UnitSelect, CMask, CInv, AnyThread, EdgeDetect, Precise;
     WCHAR Description[33];
 } HAL_PROFILE_SOURCE_ADD, *PHAL_PROFILE_SOURCE_ADD;
 

@@ -12,6 +12,7 @@
  *
  * Sources: Geoff Chappell's studies of the undocumented services. */
 #include "kernel/profiling/profile.h"
+#include "hal/interrupt.h"
 #include "hal/profile_interrupt.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/refuse.h"
@@ -54,6 +55,13 @@ VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source
     }
     if (etw_wants(ETW_SAMPLES))
         etw_profile(TrapFrame, Source);
+}
+
+void profile_record(uint64_t address, KPROFILE_SOURCE source)
+{
+    struct trap_frame frame = *hal_pmi_frame();
+    frame.rip = address;
+    KeProfileInterruptWithSource(&frame, source);
 }
 
 /* --- Starting and stopping. All under guard. --- */

@@ -69,6 +69,12 @@ static bool probe(struct pebs_facts *f)
     return true;
 }
 
+const struct pebs_facts *pebs_facts_of(const struct pmu_kind *kind)
+{
+    unsigned n = pmu_kind_number(kind);
+    return __atomic_load_n(&probed[n], __ATOMIC_ACQUIRE) == 2 ? &facts[n] : NULL;
+}
+
 const struct pebs_facts *pebs_facts(void)
 {
     unsigned kind = pmu_kind_number(pmu_here());

@@ -27,6 +27,8 @@ struct pebs_facts {
 
 /* Of this CPU's kind; NULL: it writes no records. */
 const struct pebs_facts *pebs_facts(void);
+/* Of another kind, on a CPU of which that was called before. */
+const struct pebs_facts *pebs_facts_of(const struct pmu_kind *kind);
 /* Bytes of a record by this MSR_PEBS_DATA_CFG, where there are facts. */
 uint32_t pebs_record_size(uint64_t data_cfg);
 

@@ -55,6 +55,24 @@ check('DRIVER=tests/samples/counters.c ARGS=hal=1809 PMU=intel-v5', 1,
 check("DRIVER=tests/samples/overflow.c PMU=$_ SMP=2", 0,
       qr/^2000000 instructions, 20 overflows, some DPCs, 0 wrong\n# PASS/m)
     for qw(intel-v5 amd-ext);
+# The loop's four instructions: add, mov, sub, jnz; the third counts rcx down.
+for my $pmu (qw(intel-v4 intel-v5)) {
+    my $output = check("DRIVER=tests/samples/buffer.c PMU=$pmu SMP=2", 0,
+                       qr/^10 samples, one in 1001 instructions:\n(?:loop\+.*\n){10}(?x:
+                       )2 calls, 0 wrong\n# PASS/m) // next;
+    my ($last, @wrong);
+    while ($output =~ /^(loop\+(\d+): rax (\d+), rcx (\d+), rdx (\d+)), flags/mg) {
+        my ($line, $n, $rax, $rcx, $rdx) = ($1, { 0, 0, 3, 1, 6, 2, 10, 3 }->{$2}, $3, $4, $5);
+        my $now = $rcx + ($n >= 2); # rcx at the loop's head
+        my $sum = 3000 * 3001 / 2 - $now * ($now - 1) / 2;
+        my $done = 4 * (3000 - $now) + $n;
+        push @wrong, $line if $rax != $sum || $rdx != $sum - ($n ? 0 : $now)
+            || ($last && $done - $last != 1001);
+        $last = $done;
+    }
+    ok($last && !@wrong, "$pmu: each sample has the registers of its instruction")
+        or diag(@wrong);
+}
 check('DRIVER=tests/samples/hello_driver.c PMU=none SMP=2', 0,
       qr/^# machine: RDMSR of an MSR that does not exist succeeds here/m,
       qr/, IRQL 0, 2 processors\nall at IRQL 14: 0x3\n.*hello_driver goes\n# PASS/);
@@ -103,7 +121,7 @@ sub bad_driver
 sub bad
 {
     my ($name, $want, @patterns) = @_;
-    my $pmu = $name eq 'leave' ? 'amd-v2' : 'none';
+    my $pmu = { leave => 'amd-v2', written => 'intel-v5' }->{$name} // 'none';
     return check('DRIVER=' . bad_driver($name) . " PMU=$pmu", $want, @patterns);
 }
 # What the line says before and after the place. P: an address of the kernel's or a driver's.
@@ -171,6 +189,8 @@ bad('leave', 1, qr/^thread (\d+)$(?s:.*)^# leave\.sys left thread \1, which stil
     qr/a thread notify routine, leave\.sys\+0x/, 'hardware counters',
     q{its handler of the counters' interrupt$}, 'device \\\\Device\\\\Left',
     'symbolic link \\\\\?\?\\\\Left', "pool 'Left', 5000 bytes");
+bad('written', 1, qr/^# written\.sys left hardware counters with an event buffer, (?x:
+    )allocated at written\.sys\+0x/m);
 
 # The loader sets the security cookie of a driver and of a program.
 sub enter_load_config

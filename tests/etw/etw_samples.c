@@ -3,6 +3,7 @@
 #include "kernel/ke/etw_stream.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/lab.h"
+#include "tests/harness/records.h"
 
 #define INSTRUCTIONS ProfileTotalIssues
 #define CYCLES ProfileTotalCycles
@@ -96,6 +97,41 @@ TEST(etw_samples, counters,
     for (ULONG i = 0; i < n; i++)
         hal_source_set_interval((KPROFILE_SOURCE)sources[i], before[i]);
     end_session(&s, bytes);
+}
+
+/* lab_memory has its store at the seventh byte. */
+TEST(etw_samples, precise,
+     "records of samples by a precise source have the address of the instruction itself [KP-33]")
+{
+    HAL_PROFILE_SOURCE_ADD stores = { .InitialInterval = 4096,
+                                      .EventSelect = 0xd0,
+                                      .UnitSelect = 0x82,
+                                      .Precise = TRUE,
+                                      .Description = u"StoresTest" };
+    struct session s;
+    uint8_t *bytes;
+    ULONG found = 0;
+    SKIP_WITHOUT_RECORDS();
+    SKIP_WITHOUT_VPMU();
+    REQUIRE(session_begin(&s, &bytes));
+    REQUIRE_OK(HalSetSystemInformation(HalProfileSourceAdd, sizeof stores, &stores));
+    const ULONG source = (ULONG)stores.Source;
+    CHECK_STATUS(configure(&source, 1), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&s, PERF_PMC_PROFILE, 0), STATUS_SUCCESS);
+    KIRQL old = irql_raise(IPI_LEVEL); /* a tick's handler stores, too */
+    lab_memory(SAMPLES * 4096);
+    irql_lower(old);
+    struct records all = session_drain(&s, bytes);
+    for (struct record r; (r = next_record(&all)).header;) {
+        const PERFINFO_PMC_SAMPLE_INFORMATION *sample = r.payload;
+        uint64_t at = (uint64_t)sample->InstructionPointer - (uint64_t)lab_memory;
+        CHECK_EQ(sample->ProfileSource, source);
+        CHECK(at == 7 || at > 19);
+        found += at == 7;
+    }
+    CHECK_BECAUSE(found, SAMPLES - 1, SAMPLES + 1, "the first period begins before the loop");
+    end_session(&s, bytes);
+    CHECK_OK(HalSetSystemInformation(HalProfileSourceRemove, sizeof source, (PVOID)&source));
 }
 
 /* By how many events samples may be nearer than their periods: handlers, and the differences of

@@ -101,24 +101,12 @@ static void clear_here(void *argument)
 static HANDLE own_counters(struct cpu_set where, uint64_t counters,
                            PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler)
 {
-    struct {
-        ULONG Count;
-        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[40];
-    } list = { 1, { { .Type = ResourceTypeOverflow, .u.OverflowHandler = handler } } };
-    GROUP_AFFINITY groups[CPU_GROUPS_MAX];
-    USHORT group_count = groups_of(where, groups);
+    struct list list = { 1, { overflow(handler) } };
     HANDLE handle = NULL;
     for_each_bit(ctr, counters)
-        list.Descriptors[list.Count++] =
-            (PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR){ .Type = ResourceTypeSingle,
-                                                    .u.CounterIndex = ctr };
-    CHECK_OK(HalAllocateHardwareCounters(groups, group_count, (void *)&list, &handle));
+        list.Descriptors[list.Count++] = single((ULONG)ctr);
+    CHECK_OK(take_on(where, &list, &handle));
     return handle;
-}
-
-static void release_owner(HANDLE handle)
-{
-    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
 }
 
 static void forget_seen(void) { seen[0] = seen[1] = (struct seen){ 0 }; }
@@ -138,7 +126,7 @@ static void check_owner(unsigned cpu, uint64_t counters)
     CHECK_EQ(seen[0].cpu, cpu);
     if (vpmu_present()) /* a real processor may send a second, spurious interrupt */
         CHECK_EQ(interrupts() - before, 1);
-    release_owner(handle);
+    free_and_check(handle);
 }
 
 TEST(hal_overflow, handler,
@@ -176,8 +164,8 @@ TEST(hal_overflow, two_owners,
         CHECK_EQ(seen[1].bits, counters & ~lowest);
         CHECK(seen[0].handle == one);
         CHECK(seen[1].handle == rest);
-        release_owner(one);
-        release_owner(rest);
+        free_and_check(one);
+        free_and_check(rest);
     }
 }
 
@@ -200,9 +188,9 @@ TEST(hal_overflow, without_handler,
     smp_call(cpu_set_one(0), stop_here, &lowest);
     overflow_once(0, counters, other != NULL);
     CHECK_EQ(seen[0].bits, counters & ~lowest);
-    release_owner(quiet);
+    free_and_check(quiet);
     if (other)
-        release_owner(other);
+        free_and_check(other);
 }
 
 TEST(hal_overflow, after_free,
@@ -214,7 +202,7 @@ TEST(hal_overflow, after_free,
     if (counters == lowest)
         SKIP("only one counter counts instructions");
     forget_seen();
-    release_owner(own_counters(cpu_set_one(0), lowest, first_handler));
+    free_and_check(own_counters(cpu_set_one(0), lowest, first_handler));
     HANDLE other = NULL;
     for (unsigned owned = 0; owned < 2; owned++) { /* while its place is free, then another's */
         uint64_t before = interrupts();
@@ -226,7 +214,7 @@ TEST(hal_overflow, after_free,
         if (!owned)
             other = own_counters(cpu_set_one(0), counters & ~lowest, first_handler);
     }
-    release_owner(other);
+    free_and_check(other);
 }
 
 #define END_MOST                                                                                   \
@@ -255,7 +243,7 @@ TEST(hal_overflow, at_the_end,
             test_note("the counter was to overflow after %u instructions", n);
         smp_call(cpu_set_one(0), clear_here, &lowest);
     }
-    release_owner(handle);
+    free_and_check(handle);
 }
 
 TEST(hal_overflow, none_after_free,
@@ -271,7 +259,7 @@ TEST(hal_overflow, none_after_free,
         smp_call(cpu_all(), overflow_here, &counters);
         wait_for_overflows(0, 20);
         CHECK(calls(0) >= 20);
-        release_owner(handle);
+        free_and_check(handle);
         uint32_t at_free = calls(0);
         lab_wait_quietly();
         CHECK_EQ(calls(0), at_free);
@@ -318,13 +306,13 @@ TEST(hal_overflow, free_spares_others,
                     : NULL;
     smp_call(cpu_all(), overflow_here, &counters);
     CHECK(registers_of(0).selects != 0);
-    release_owner(one);
+    free_and_check(one);
     CHECK_EQ(registers_of(0).running, counters & ~lowest);
     CHECK(!last || registers_of(last).running == counters);
-    release_owner(rest);
+    free_and_check(rest);
     CHECK(!last || registers_of(last).running == lowest);
     if (last)
-        release_owner(same);
+        free_and_check(same);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         CHECK_EQ(registers_of(cpu).running, 0);
         CHECK_EQ(registers_of(cpu).selects, 0);
@@ -389,14 +377,14 @@ TEST(hal_overflow, driver_handler,
         CHECK_EQ(driver.cpu, cpu);
         CHECK(driver.rip >= KERNEL_VMA);
         CHECK_EQ(driver.status, pmu_of(cpu)->msr.global_status ? PMU_BIT(ctr) : 0);
-        release_owner(handle);
+        free_and_check(handle);
     }
     CHECK_STATUS(set_driver(size, NULL), STATUS_SUCCESS);
     HANDLE handle = own_counters(cpu_set_one(0), PMU_BIT(ctr), first_handler);
     forget_seen();
     overflow_on(0, PMU_BIT(ctr));
     wait_for_overflows(0, 1);
-    release_owner(handle);
+    free_and_check(handle);
     CHECK_EQ(calls(0), 1);
     CHECK(driver.calls == 1); /* not called any more */
     CHECK_STATUS(set_driver(size, driver_pmi), STATUS_SUCCESS);

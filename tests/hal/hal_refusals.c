@@ -7,7 +7,6 @@
 #include "tests/harness/kernel.h"
 
 static void no_handler(ULONGLONG, HANDLE) {}
-
 TEST(hal_refusals, no_pmu,
      "without working counters an allocation returns STATUS_NOT_SUPPORTED [HC-44 HC-15]")
 {
@@ -70,6 +69,8 @@ static const struct bad_list {
 #define RANGE(begin, end) { .Type = ResourceTypeRange, .u.Range = { (begin), (end) } }
 #define TAG(value) { .Type = ResourceTypeIdenitificationTag, .u.IdentificationTag = (value) }
 #define OVERFLOW(handler) { .Type = ResourceTypeOverflow, .u.OverflowHandler = (handler) }
+#define BUFFER(handler, threshold)                                                                 \
+    { .Type = ResourceTypeEventBuffer, .u.EventBufferConfiguration = { (handler), 0, (threshold) } }
 #define OF_TYPE(type) { .Type = (PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE)(type) }
     /* clang-format on */
     { 1, STATUS_INVALID_PARAMETER, { RANGE(1, 0) } },
@@ -88,17 +89,21 @@ static const struct bad_list {
     { 1, STATUS_INVALID_PARAMETER, { OVERFLOW(NULL) } },
     { 2, STATUS_INVALID_PARAMETER, { OVERFLOW(no_handler), OVERFLOW(no_handler) } },
     { 2, STATUS_INVALID_PARAMETER, { TAG(1), TAG(1) } },
+    { 1, STATUS_INVALID_PARAMETER, { BUFFER(NULL, 1) } },
+    { 1, STATUS_INVALID_PARAMETER, { BUFFER(ignore_records, 0) } },
+    { 2, STATUS_INVALID_PARAMETER, { BUFFER(ignore_records, 1), BUFFER(ignore_records, 1) } },
+    { 2, STATUS_INVALID_PARAMETER, { BUFFER(ignore_records, 1), OVERFLOW(NULL) } },
     { 1, STATUS_NOT_SUPPORTED, { OF_TYPE(ResourceTypeExtendedCounterConfiguration) } },
-    { 1, STATUS_NOT_SUPPORTED, { OF_TYPE(ResourceTypeEventBuffer) } },
 };
 
 /* Some counter, though there may be none. */
 static unsigned some_counter(void) { return common_counters() ? nth_counter(0) : 0; }
 
-TEST(hal_refusals, bad_lists,
-     "ranges and indices of no counter, unknown types, a NULL handler, two handlers, two tags, and "
-     "what is not supported, are refused, alone, before a counter and after one [HC-25 HC-26 HC-30 "
-     "HC-31 HC-33 HC-35]")
+TEST(
+    hal_refusals, bad_lists,
+    "ranges and indices of no counter, unknown types, a NULL handler, two handlers, two tags, two "
+    "event buffers, one without a threshold, and what is not supported, are refused, alone, before "
+    "a counter and after one [HC-25 HC-26 HC-30 HC-31 HC-35 HC-54]")
 {
     const PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR good = single(some_counter());
     for (unsigned i = 0; i < ARRAY_SIZE(bad_lists); i++) {
@@ -131,7 +136,7 @@ TEST(hal_refusals, bad_counters,
     refused(empty, STATUS_INVALID_PARAMETER);
     REFUSED(STATUS_INVALID_PARAMETER, tag(1));
     REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler));
-    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler), of_type(ResourceTypeEventBuffer));
+    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler), buffered(ignore_records, 0, 1));
     for (unsigned bit = 0; bit < 32; bit++) {
         PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR d = single(some);
         d.Flags = 1u << bit;
@@ -148,8 +153,9 @@ TEST(hal_refusals, order_of_checks,
     CHECK_STATUS(take_one(BY_NULL, ctr, &handle), STATUS_SUCCESS);
     REFUSED(STATUS_INSUFFICIENT_RESOURCES, single(ctr));
     REFUSED(STATUS_NOT_SUPPORTED, single(ctr), of_type(ResourceTypeExtendedCounterConfiguration));
-    REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeEventBuffer), single(ctr));
-    REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeEventBuffer), single(ctr), single(64));
+    REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeExtendedCounterConfiguration), single(ctr));
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeExtendedCounterConfiguration),
+            single(ctr), single(64));
     free_and_check(handle);
 }
 

@@ -3,6 +3,7 @@
  * counter counts on and whose handler is called afterwards, too. */
 #include "kernel/driver/nt_driver.h"
 #include "tests/harness/kernel.h"
+#include "tests/harness/records.h"
 #include "tests/harness/refuse.h"
 
 NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY, ULONG, PPHYSICAL_COUNTER_RESOURCE_LIST,
@@ -82,9 +83,19 @@ static NTSTATUS allocate_absent(void) { return take_one(BY_NULL, 64, &refuse_mad
 
 static NTSTATUS allocate_unsupported(void)
 {
-    struct list list = { 1, { of_type(ResourceTypeEventBuffer) } };
+    struct list list = { 1, { of_type(ResourceTypeExtendedCounterConfiguration) } };
     return take_on(BY_NULL, &list, &refuse_made);
 }
+
+static NTSTATUS allocate_buffer_of(unsigned ctr, ULONG entry_size)
+{
+    struct list list = { 2, { single(ctr), buffered(ignore_records, entry_size, 1) } };
+    return take_on(BY_NULL, &list, &refuse_made);
+}
+
+static NTSTATUS allocate_buffer(void) { return allocate_buffer_of(nth_counter(1), 0); }
+static NTSTATUS allocate_odd_buffer(void) { return allocate_buffer_of(nth_counter(1), 9); }
+static NTSTATUS allocate_taken_buffer(void) { return allocate_buffer_of(first_ctr, 0); }
 
 static NTSTATUS allocate_for_driver(const struct list *list)
 {
@@ -199,6 +210,28 @@ static const struct refusal_row counters[] = {
                   { add_unnamed, STATUS_INVALID_PARAMETER },
                   { add_timer, STATUS_INSUFFICIENT_RESOURCES } } },
 };
+
+/* Its claims: the owner, and pages of each CPU. */
+static const struct refusal_row buffer = {
+    "an event buffer",
+    allocate_buffer,
+    free_made,
+    .least = 2,
+    .may = { STATUS_INSUFFICIENT_RESOURCES },
+    .clears = true,
+    FIRST,
+    .others = { { allocate_taken_buffer, STATUS_INSUFFICIENT_RESOURCES },
+                { allocate_odd_buffer, STATUS_INVALID_PARAMETER },
+                { allocate_buffer, STATUS_INSUFFICIENT_RESOURCES } }
+};
+
+TEST(hal_refused, buffer,
+     "an event buffer that is refused, for want of pages too, leaves the first owner's counter and "
+     "handler, and no buffer [HC-54 HC-55]")
+{
+    SKIP_WITHOUT_RECORDS();
+    refuse_each(&buffer, 1);
+}
 
 TEST(hal_refused, counters,
      "counters, sets and sources that are refused leave the first owner's counter and handler "

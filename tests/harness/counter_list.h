@@ -35,6 +35,15 @@ static inline PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR overflow(
     return DESCRIPTOR(.Type = ResourceTypeOverflow, .u.OverflowHandler = handler);
 }
 
+static inline void ignore_records(PVOID, ULONGLONG, ULONGLONG, HANDLE) {}
+
+static inline PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR buffered(
+    PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER handler, ULONG entry_size, ULONG threshold)
+{
+    return DESCRIPTOR(.Type = ResourceTypeEventBuffer,
+                      .u.EventBufferConfiguration = { handler, entry_size, threshold });
+}
+
 static inline PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR tag(ULONG value)
 {
     return DESCRIPTOR(.Type = ResourceTypeIdenitificationTag, .u.IdentificationTag = value);

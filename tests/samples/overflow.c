@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A driver with an overflow handler, for Intel and AMD processors: a counter of ring 0's
- * instructions interrupts every 100,000, while a thread works; the handler starts it again and a
- * DPC adds up. */
+ * instructions interrupts every 100,000; the handler starts it again and a DPC adds up. */
 #include <ntddk.h>
 #include <intrin.h>
 
@@ -27,7 +26,6 @@ typedef struct {
 static BOOLEAN amd;
 static HANDLE counter_set;
 static KDPC dpc;
-static KEVENT worked;
 static volatile LONG overflows, wrong_irql, dpcs;
 
 static ULONG counter_msr(VOID) { return amd ? 0xc0010201 : 0xc1; }
@@ -80,38 +78,15 @@ static VOID enable(BOOLEAN On)
 }
 
 /* On one processor: the counter is that one's. */
-static VOID NTAPI work(PVOID Context)
+static VOID work(VOID)
 {
     GROUP_AFFINITY one = { 1, 0, { 0 } }, before;
     ULONG64 left = ITERATIONS;
-    UNREFERENCED_PARAMETER(Context);
     KeSetSystemGroupAffinityThread(&one, &before);
     enable(TRUE);
     __asm__ volatile("1: sub $1, %0\n\tjnz 1b" : "+r"(left) : : "cc");
     enable(FALSE);
     KeRevertToUserGroupAffinityThread(&before);
-    KeSetEvent(&worked, IO_NO_INCREMENT, FALSE);
-    PsTerminateSystemThread(STATUS_SUCCESS);
-}
-
-static NTSTATUS run(VOID)
-{
-    OBJECT_ATTRIBUTES attributes;
-    HANDLE thread;
-    PVOID object;
-    NTSTATUS status;
-    InitializeObjectAttributes(&attributes, NULL, OBJ_KERNEL_HANDLE, NULL, NULL);
-    status = PsCreateSystemThread(&thread, THREAD_ALL_ACCESS, &attributes, NULL, NULL, work, NULL);
-    if (!NT_SUCCESS(status))
-        return status;
-    KeWaitForSingleObject(&worked, Executive, KernelMode, FALSE, NULL);
-    status = ObReferenceObjectByHandle(thread, SYNCHRONIZE, NULL, KernelMode, &object, NULL);
-    ZwClose(thread);
-    if (!NT_SUCCESS(status))
-        return status;
-    KeWaitForSingleObject(object, Executive, KernelMode, FALSE, NULL); /* until it has ended */
-    ObDereferenceObject(object);
-    return STATUS_SUCCESS;
 }
 
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
@@ -132,7 +107,6 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     UNREFERENCED_PARAMETER(RegistryPath);
     __cpuid(leaf, 0);
     amd = leaf[1] == 'htuA'; /* "Auth" of AuthenticAMD */
-    KeInitializeEvent(&worked, NotificationEvent, FALSE);
     KeInitializeDpc(&dpc, count_dpc, NULL);
     status = HalAllocateHardwareCounters(NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)&resources,
                                          &counter_set);
@@ -141,7 +115,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
         return status;
     }
     DriverObject->DriverUnload = unload;
-    status = run();
+    work();
     KeFlushQueuedDpcs();
     DbgPrint("%I64u instructions, %ld overflows, %s DPCs, %ld wrong\n", 2 * ITERATIONS, overflows,
              dpcs > 0 && dpcs <= overflows ? "some" : "no", wrong_irql);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Precise sources: samples are at the instruction that caused the event, where an interrupt comes
+ * after it. Loads, stores and branches each have one instruction in lab_memory's loop, so that the
+ * truth is known address by address. */
+#include "tests/harness/lab.h"
+#include "tests/harness/profile.h"
+#include "tests/harness/records.h"
+
+#define PERIOD 4096u
+#define SAMPLES 20u
+#define OTHERS 3u      /* samples due in interrupt handlers, which load, store and branch, too */
+#define LOOP_BYTES 19u /* lab_memory without its RET */
+
+static const struct event {
+    const WCHAR *name;
+    UCHAR code, umask;
+    uint8_t at; /* where the loop has the instruction */
+} events[] = {
+    { u"LoadsTest", 0xd0, 0x81, 0 },
+    { u"StoresTest", 0xd0, 0x82, 7 },
+    { u"BranchesTest", 0xc4, 0, 17 },
+};
+
+static NTSTATUS add_precise(const struct event *e, bool precise, KPROFILE_SOURCE *source)
+{
+    const ULONG any[3] = { ~0u, ~0u, ~0u };
+    const UCHAR bytes[8] = { e->code, e->umask, [6] = precise };
+    HAL_PROFILE_SOURCE_ADD add = { .InitialInterval = PERIOD };
+    CHECK_OK(hal_source_event(3, bytes, any, &add));
+    for (unsigned i = 0; e->name[i]; i++)
+        add.Description[i] = e->name[i];
+    NTSTATUS status = HalSetSystemInformation(HalProfileSourceAdd, sizeof add, &add);
+    *source = add.Source;
+    return status;
+}
+
+/* An object for each byte of the loop, on the first CPUs. */
+static ULONG counts[LOOP_BYTES];
+static HANDLE objects[LOOP_BYTES];
+
+static void start_objects(KPROFILE_SOURCE source, KAFFINITY affinity)
+{
+    memset(counts, 0, sizeof counts);
+    for (unsigned i = 0; i < LOOP_BYTES; i++) {
+        objects[i] = profile_made((uint64_t)lab_memory + i, 1, 2, &counts[i], sizeof counts[i],
+                                  source, affinity);
+        profile_start(objects[i]);
+    }
+}
+
+static void end_objects(void)
+{
+    for (unsigned i = 0; i < LOOP_BYTES; i++) {
+        profile_stop(objects[i]);
+        CHECK_OK(NtClose(objects[i]));
+    }
+}
+
+/* Where the PMI alone comes through: a tick's handler loads, stores and branches, too. */
+static void run_loop(void *unused)
+{
+    (void)unused;
+    KIRQL old = irql_raise(IPI_LEVEL);
+    lab_memory((SAMPLES + 1) * PERIOD);
+    irql_lower(old);
+}
+
+/* All samples, and those at an address of the loop. */
+static void check_samples(unsigned at, bool precise, unsigned on_cpus)
+{
+    ULONG all = 0;
+    for (unsigned i = 0; i < LOOP_BYTES; i++)
+        all += counts[i];
+    CHECK_BECAUSE(all, SAMPLES * on_cpus, (SAMPLES + 2) * on_cpus,
+                  "the first period may begin before the loop; the PMI has some of the events");
+    CHECK_EQ(counts[at], precise ? all : 0);
+}
+
+static void remove_precise(KPROFILE_SOURCE source)
+{
+    CHECK_OK(HalSetSystemInformation(HalProfileSourceRemove, sizeof source, &source));
+}
+
+TEST(profile_precise, addresses,
+     "on every processor each sample of a precise source is at the instruction that caused the "
+     "event; those that interrupt come after it [KP-33]")
+{
+    const unsigned on_cpus = cpus_of_group() < TEAM_MAX ? cpus_of_group() : TEAM_MAX;
+    KPROFILE_SOURCE source;
+    SKIP_WITHOUT_RECORDS();
+    SKIP_WITHOUT_VPMU(); /* processors are exact for some events, and on some counters */
+    for (unsigned i = 0; i < 2 * ARRAY_SIZE(events); i++) {
+        const struct event *e = &events[i / 2];
+        REQUIRE_OK(add_precise(e, i % 2, &source));
+        start_objects(source, PMU_BIT(on_cpus) - 1);
+        team_run(run_loop, on_cpus);
+        end_objects();
+        check_samples(e->at, i % 2, on_cpus);
+        remove_precise(source);
+    }
+}
+
+TEST(profile_precise, one_buffer,
+     "precise sources need the event buffer: while one samples, another is busy, and an owner gets "
+     "none; while an owner has it, none samples; the source can be removed afterwards [KP-34]")
+{
+    ULONG bucket[2];
+    KPROFILE_SOURCE first, second;
+    HANDLE one, other, owner;
+    struct list list = { 1, { buffered(ignore_records, 0, 1) } };
+    SKIP_WITHOUT_RECORDS();
+    REQUIRE_OK(add_precise(&events[0], true, &first));
+    REQUIRE_OK(add_precise(&events[1], true, &second));
+    one = profile_of_loop(&bucket[0], first, 1);
+    other = profile_of_loop(&bucket[1], second, 1);
+    profile_start(one);
+    CHECK_STATUS(NtStartProfile(other), STATUS_DEVICE_BUSY);
+    CHECK_STATUS(take_on(BY_NULL, &list, &owner), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceRemove, sizeof first, &first),
+                 STATUS_DEVICE_BUSY);
+    profile_stop(one);
+    REQUIRE_OK(take_on(BY_NULL, &list, &owner));
+    CHECK_STATUS(NtStartProfile(other), STATUS_DEVICE_BUSY);
+    free_and_check(owner);
+    profile_start(other);
+    CHECK_OK(NtClose(one));
+    CHECK_OK(NtClose(other));
+    remove_precise(first);
+    remove_precise(second);
+}
+
+TEST(profile_precise, not_there,
+     "where no processor writes records a precise source is refused with STATUS_NOT_SUPPORTED "
+     "[KP-34]")
+{
+    HAL_PROFILE_SOURCE_ADD add = { .EventSelect = 0xc0, .Precise = TRUE, .Description = u"Test" };
+    SKIP_IF(writes_records(), "the processor writes records");
+    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceAdd, sizeof add, &add),
+                 STATUS_NOT_SUPPORTED);
+}
