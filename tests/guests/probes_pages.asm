@@ -158,6 +158,19 @@ probe "CALL by a register of code that changes every third time", K64, 2
 .same:
     dec ecx
     jnz .again
+probe "CALL of code that a step changes", K64, 2
+    mov dword [second_page + 16], 0xc311b0 ; MOV AL, n; RET
+    mov rbx, PAIR + 16
+    mov ecx, 9
+    mov esi, 2
+    zero eax, edx
+.again:
+    call rbx
+    imul edx, edx, 3
+    add edx, eax
+    btc [second_page + 17], esi
+    dec ecx
+    jnz .again
 probe "code across the last page's end", K64, 2
     mov word [scratch + 4094], 0x11b8
     mov rbx, LAST_PAGE + 4094
