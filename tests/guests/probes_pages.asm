@@ -158,17 +158,24 @@ probe "CALL by a register of code that changes every third time", K64, 2
 .same:
     dec ecx
     jnz .again
-probe "CALL of code that a step changes", K64, 2
-    mov dword [second_page + 16], 0xc311b0 ; MOV AL, n; RET
+probe "a jump to code that a step changes every third time", K64, 2
+    mov dword [second_page + 16], 0xe7ff11b0 ; MOV AL, n; JMP RDI
     mov rbx, PAIR + 16
-    mov ecx, 9
-    mov esi, 2
+    lea rdi, [.back]
+    mov ecx, 12
+    mov r8d, 2
+    mov esi, 3
     zero eax, edx
 .again:
-    call rbx
+    jmp rbx
+.back:
     imul edx, edx, 3
     add edx, eax
-    btc [second_page + 17], esi
+    dec esi
+    jnz .same
+    mov esi, 3
+    btc [second_page + 17], r8d
+.same:
     dec ecx
     jnz .again
 probe "code across the last page's end", K64, 2
