@@ -158,6 +158,26 @@ probe "CALL by a register of code that changes every third time", K64, 2
 .same:
     dec ecx
     jnz .again
+probe "a jump to code that a step changes every third time", K64, 2
+    mov dword [second_page + 16], 0xe7ff11b0 ; MOV AL, n; JMP RDI
+    mov rbx, PAIR + 16
+    lea rdi, [.back]
+    mov ecx, 12
+    mov r8d, 2
+    mov esi, 3
+    zero eax, edx
+.again:
+    jmp rbx
+.back:
+    imul edx, edx, 3
+    add edx, eax
+    dec esi
+    jnz .same
+    mov esi, 3
+    btc [second_page + 17], r8d
+.same:
+    dec ecx
+    jnz .again
 probe "code across the last page's end", K64, 2
     mov word [scratch + 4094], 0x11b8
     mov rbx, LAST_PAGE + 4094

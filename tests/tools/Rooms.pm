@@ -13,7 +13,7 @@ my @house = qw(
     kernel/mm 680
     kernel/console 670
     pmu 2980
-    pmu/virt 11050
+    pmu/virt 11130
     pmu/pebs 290
     hal/machine 2220
     hal/buffers 200
@@ -45,7 +45,7 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 my %lines = (@house, qw(
     kernel/user 9480
     tests/ring3 7990
-    tests/guests 6270
+    tests/guests 6290
     tests/machines 2380
     tests/tools 8150
     tests/programs 3890

@@ -30,7 +30,8 @@ static bool may_store(const struct block *b, const uint8_t *memory, unsigned siz
 {
     if (!place_may_hold_code((uint64_t)memory))
         return true;
-    places_changed();
+    places_time++;
+    blocks_unlink();
     return (uint64_t)(memory - b->code + size - 1) >= b->length + size - 1;
 }
 

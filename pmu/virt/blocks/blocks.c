@@ -39,7 +39,6 @@ void blocks_start(void)
 }
 
 static enum vectors allowed; /* in this run */
-static bool all_decoded;     /* no code runs freely */
 
 /* The block after `last`, mostly the one that followed it before. */
 static inline struct block *next_block(struct vcpu *v, struct block *last)
@@ -57,23 +56,21 @@ static inline struct block *next_block(struct vcpu *v, struct block *last)
 static struct block *next_of_hot(struct vcpu *v, struct block *last)
 {
     uint64_t time = places_time;
-    const uint8_t *code = last->code;
     struct block *b = block_look_up(v, allowed);
     if (!b || !b->hot || time != places_time)
         return b;
-    if (block_computes_target(last)) {
-        if (all_decoded)
-            block_add_target(b);
-    } else if (all_decoded || !(((uint64_t)b->code ^ (uint64_t)code) & -PAGE_SIZE)) {
+    if (block_computes_target(last))
+        block_add_target(b);
+    else
         block_link(last, v->vmcb.rip == last->way[true].rip, b);
-    }
     return b;
 }
 
-static inline void add_executed(struct vcpu *v, const struct sums *s)
+static inline void add_executed(struct vcpu *v, uint64_t small)
 {
-    v->stack.state.sums.word[0] += s->word[0];
-    v->stack.state.sums.word[1] += s->word[1];
+    const struct sums s = whole_sums(small);
+    v->stack.state.sums.word[0] += s.word[0];
+    v->stack.state.sums.word[1] += s.word[1];
 }
 
 /* Jcc's condition. */
@@ -131,13 +128,14 @@ static unsigned execute_hot(struct block_state *s, const uint8_t *from)
 static inline void record_branch(struct vcpu *v, const struct block *b, bool user, bool wrong)
 {
     struct records *r = &v->pmu.records;
+    uint64_t from = b->rip + b->from;
     bool alone = b->conditional && b->instructions == 1 && b->condition < LOOPS;
     if (r->plain || (r->plain_if_right && !wrong && !alone)) {
         if (!(r->hides[user] >> b->branch_class & 1))
-            records_push(r, b->branch_class, b->from, v->vmcb.rip, wrong);
+            records_push(r, b->branch_class, from, v->vmcb.rip, wrong);
         return;
     }
-    records_add(v, b->branch_class, alone ? records_from(r, b->from) : b->from, v->vmcb.rip, wrong);
+    records_add(v, b->branch_class, alone ? records_from(r, from) : from, v->vmcb.rip, wrong);
     count_record(v);
 }
 
@@ -147,7 +145,7 @@ static inline void look_at_branch(struct vcpu *v, const struct block *b, bool us
     bool taken = b->branch_class && jumps, wrong = false;
     if (b->conditional) {
         taken = jumps && b->way[true].rip != b->way[false].rip;
-        wrong = predict_wrong(&v->predictor, b->branch, taken);
+        wrong = predict_wrong(&v->predictor, b->rip + b->branch, taken);
     }
     if (wrong)
         count_event(v, EVENT_MISPREDICTED);
@@ -165,7 +163,7 @@ static inline void end_block(struct vcpu *v, struct block *b, bool user)
     else if (b->conditional)
         jumps = condition_holds(s->flags, b->condition);
     v->vmcb.rip = b->way[jumps].rip;
-    add_executed(v, &b->way[jumps].sums);
+    add_executed(v, b->way[jumps].sums);
     if (block_predicts)
         look_at_branch(v, b, user, jumps);
 }
@@ -174,7 +172,7 @@ static inline void end_block(struct vcpu *v, struct block *b, bool user)
 static struct block *stop_before(struct vcpu *v, const struct block *b, const struct part *p)
 {
     v->vmcb.rip = b->rip + p->offset;
-    add_executed(v, &p->before);
+    add_executed(v, p->before);
     return NULL;
 }
 
@@ -228,9 +226,9 @@ static unsigned run_hot_code(struct vcpu *v, struct block *b)
 static void stop_hot(struct vcpu *v, const struct block *b, const struct part *p)
 {
     struct block_state *s = &v->stack.state;
-    const struct sums *all = &b->way[block_jumps_back(b)].sums;
+    const struct sums all = whole_sums(b->way[block_jumps_back(b)].sums);
     for (unsigned i = 0; i < SUM_WORDS; i++)
-        s->sums.word[i] -= all->word[i];
+        s->sums.word[i] -= all.word[i];
     s->sums.word[1] += (uint64_t)b->instructions << SUM_INSTRUCTIONS;
     s->left += b->instructions;
     stop_before(v, b, p);
@@ -336,56 +334,15 @@ static void count_run(struct vcpu *v, bool user)
     count_block(v, user, sums->word[1] >> SUM_INSTRUCTIONS, events);
 }
 
-/* The last page that has string instructions, or all ones: no code runs freely; the last that has
- * none. In a run no page gets any. */
-struct stay {
-    uint64_t page, other;
-};
-
-/* Whether the block need not run freely. */
-static inline bool may_stay(struct vcpu *v, const struct block *b, struct stay *s)
-{
-    uint64_t at = (uint64_t)b->code & -PAGE_SIZE;
-    if (s->page == ~0ul)
-        return true;
-    if (s->page == at) {
-        v->rep.stays = REP_STAYS;
-        return true;
-    }
-    if (s->other == at && v->rep.stays >= b->instructions) {
-        v->rep.stays -= b->instructions;
-        return true;
-    }
-    if (!rep_stays(v, (uint64_t)b->code - DIRECT_MAP, b->instructions))
-        return false;
-    *(v->rep.stays == REP_STAYS ? &s->page : &s->other) = at;
-    return true;
-}
-
-/* How many instructions a hot block and those that follow it at once may execute: where branches
- * are looked at, and outside the page with string instructions, that block alone. */
-static uint64_t hot_left(const struct block *b, const struct stay *stay, uint64_t left)
-{
-    bool inside = stay->page == ((uint64_t)b->code & -PAGE_SIZE);
-    return block_predicts || !(inside || all_decoded) ? b->instructions : left;
-}
-
-/* Executes the block, if it is hot also others that follow; `left` instructions may be executed.
- * The next; NULL: what comes must be stepped. */
-static struct block *run_block(struct vcpu *v, struct block *b, bool user, const struct stay *stay,
-                               uint64_t left)
+/* Executes the block, if it is hot also others that follow, but where branches are looked at;
+ * `left` instructions may be executed. The next; NULL: what comes must be stepped. */
+static struct block *run_block(struct vcpu *v, struct block *b, bool user, uint64_t left)
 {
     const bool goes_on = !block_predicts || hot_runs == 1;
     if (!b->hot && goes_on && ++b->runs == hot_runs)
         block_heat(v, b);
-    return b->hot ? run_hot(v, b, user, hot_left(b, stay, left)) : run_cold(v, b, user);
-}
-
-static void decode_all(bool all)
-{
-    if (all != all_decoded)
-        blocks_unlink();
-    all_decoded = all;
+    return !b->hot ? run_cold(v, b, user)
+                   : run_hot(v, b, user, block_predicts ? b->instructions : left);
 }
 
 /* Returns whether it ended because it was long. */
@@ -396,13 +353,16 @@ static bool run_blocks(struct vcpu *v, bool user)
     load_state(v);
     v->stack.state.sums = (struct sums){ { 0, 0 } };
     block_predicts = v->pmu.predicts && v->pmu.decoding[user];
-    struct block *b = block_look_up(v, allowed = vectors_of(v));
-    decode_all(must_step_all(v, user));
-    struct stay stay = { all_decoded ? ~0ul : 0, 0 };
-    bool fits = true;
-    while (b && (fits = done + b->instructions < most) && may_stay(v, b, &stay)) {
-        b = run_block(v, b, user, &stay, most - 1 - done);
-        done = sums->word[1] >> SUM_INSTRUCTIONS;
+    allowed = vectors_of(v);
+    blocks_keep_links(v, user, allowed);
+    struct block *b = block_look_up(v, allowed);
+    bool all = must_step_all(v, user), fits = true;
+    uint64_t n = 0; /* what was executed last */
+    while (b && (fits = done + b->instructions < most) &&
+           (all || rep_stays(v, (uint64_t)b->code - DIRECT_MAP, (unsigned)n + b->instructions))) {
+        b = run_block(v, b, user, most - 1 - done);
+        n = (sums->word[1] >> SUM_INSTRUCTIONS) - done;
+        done += n;
     }
     store_state(v);
     if (done) {

@@ -10,7 +10,7 @@
 /* For what is rarely executed: small rather than fast. */
 #define COLD __attribute__((cold))
 
-enum { PARTS = 8, BLOCK_BYTES = 48, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 786432 };
+enum { PARTS = 8, BLOCK_BYTES = 48, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 7 << 17 };
 
 _Static_assert(EVENT_MISSES - EVENT_BRANCHES == SUM_WORDS * SUM_FIELDS - 2, "one field is free");
 static inline unsigned sum_word(enum event e) { return (e - EVENT_BRANCHES) / SUM_FIELDS; }
@@ -53,16 +53,25 @@ enum vectors { NO_VECTORS, VECTORS_SSE2, VECTORS_SSE4, VECTORS_AVX2 };
 struct part {
     const uint8_t *code; /* after its access was looked up; NULL: nothing to execute */
     uint64_t displacement;
-    struct sums before;                  /* of the block up to here */
+    uint64_t before;                     /* small sums of the block up to here */
     int32_t stack;                       /* added to RSP, between address and code */
     uint8_t offset;                      /* of the block up to here, in bytes */
     uint8_t base, index, scale, segment; /* slots of struct block_state */
     uint8_t special, operand;            /* operand: the register of a jump or division */
     uint8_t after;                       /* bytes of immediate after a RIP-relative operand */
     uint8_t size, aligned;               /* of its access: bytes; bits that are 0 */
-    bool access, store, wide, is_signed; /* the last two: of a division */
-    bool last;
+    bool access : 1, store : 1, last : 1;
+    bool wide : 1, is_signed : 1; /* of a division */
 };
+
+/* Small sums: those of a block, each below 64, the second word's between those of the first. */
+enum { SMALL_BITS = 6, SMALL_INSTRUCTIONS = SUM_INSTRUCTIONS + SMALL_BITS };
+#define SMALL_SUMS 0x003f03f03f03f03fu
+static inline unsigned small_shift(enum event e) { return sum_shift(e) + SMALL_BITS * sum_word(e); }
+static inline struct sums whole_sums(uint64_t small)
+{
+    return (struct sums){ { small & SMALL_SUMS, small >> SMALL_BITS & SMALL_SUMS } };
+}
 
 /* block.condition: that of Jcc; or 16 + 0 to 3 for LOOPNE, LOOPE, LOOP and JRCXZ, by ECX alone. */
 enum { LOOPS = 16, LOOP_ECX = 4 };
@@ -70,7 +79,7 @@ enum { LOOPS = 16, LOOP_ECX = 4 };
 /* Where a block ends: RIP, what was executed, the block that followed it. */
 struct way {
     uint64_t rip;
-    struct sums sums;
+    uint64_t sums; /* small */
     union {
         struct block *link;
         const uint8_t *go; /* of a hot block: the code that comes then */
@@ -83,18 +92,19 @@ struct block {
     const uint8_t *code;  /* where it was then */
     const uint8_t *enter; /* what executes it */
     struct way way[2];    /* by whether it jumps; one without a condition does */
-    uint8_t bytes[BLOCK_BYTES];
-    uint64_t branch;         /* RIP of the branch at the end */
-    uint64_t compared, from; /* quirk fused: of a last comparison, else 0; FROM in the list */
+    const uint8_t *bytes; /* its code, when it was made */
+    struct part *part;
+    uint16_t runs; /* until it is hot */
     uint8_t length, instructions, parts, condition, vectors;
     uint8_t branch_class; /* enum branch */
-    bool conditional;
-    bool predicted;   /* it is of runs that look at branches */
-    bool hot;         /* its code does all that is common, and goes on with other hot ones */
-    bool flags_saved; /* ... when it ends */
-    bool linked;      /* to such ones */
-    uint16_t runs;    /* until then */
-    struct part *part;
+    uint8_t branch, from; /* offsets: of the branch at the end, of FROM in the list */
+    uint8_t compared;     /* quirk fused: that of a last comparison, and 1; else 0 */
+    bool conditional : 1;
+    bool predicted : 1;   /* it is of runs that look at branches */
+    bool hot : 1;         /* its code does all that is common, and goes on with other hot ones */
+    bool flags_saved : 1; /* ... when it ends */
+    bool linked : 1;      /* to such ones, or they to it */
+    bool user : 1;        /* it is ring 3's */
 };
 
 /* Its branch goes back: a hot block counts it as one that jumps, before it does. */
@@ -193,17 +203,21 @@ void blocks_enter(void);
 void blocks_leave(void);
 extern const uint8_t blocks_leave_flags[];
 /* After this way of a hot block that one comes, which is hot too. */
-void block_link(struct block *b, bool jumps, const struct block *next);
+void block_link(struct block *b, bool jumps, struct block *next);
 /* ... after a jump there by a register or memory. */
-void block_add_target(const struct block *b);
+void block_add_target(struct block *b);
 /* By the lowest bits of RIP: where such a jump leads, and the code; or a RIP with others. */
-enum { TARGETS = 2048 };
+enum { TARGETS = 1024 };
 extern struct targets {
     uint64_t rip[TARGETS];
     const uint8_t *code[TARGETS];
-} block_targets;
+} block_targets[2]; /* of each ring */
+/* Whether its code is what stands there. */
+bool block_is_same(const struct block *b, const uint8_t *bytes);
 /* No hot block goes on with another. */
 void blocks_unlink(void);
+/* ... of this ring, in which a run begins, if one of them may not execute now as it is. */
+void blocks_keep_links(struct vcpu *v, bool user, enum vectors allowed);
 /* It goes on with none. */
 void block_unlink(struct block *b);
 

@@ -5,6 +5,7 @@
 #include "kernel/base/layout.h"
 #include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/blocks/hot_code.h"
+#include "pmu/virt/blocks/nested.h"
 #include "pmu/virt/blocks/places.h"
 
 _Static_assert(offsetof(struct block_state, flags) == 0, "PUSHFQ stores there");
@@ -39,15 +40,24 @@ __attribute__((naked)) void blocks_leave(void)
           [r] "i"(offsetof(struct block_state, r)));
 }
 
-/* --- Hot blocks that go on with others, while no code can have changed. --- */
+/* --- Hot blocks that go on with others, and those others, of each ring. When code may have changed
+ * it is compared before they run again, which costs less than to find out anew what follows; but
+ * not where a write into its pages would have been noticed. Now and then all are forgotten, so that
+ * what runs no more is not compared. --- */
 
-enum { LINKED_MOST = 1024 };
-static struct block *linked[LINKED_MOST];
-static unsigned linked_count;
+enum { LINKED_MOST = 1024, PAGES_MOST = 128, KEEPS_MOST = 64 };
+static struct links {
+    struct block *block[LINKED_MOST];
+    struct {
+        uint64_t rip;
+        const uint8_t *host;
+    } page[PAGES_MOST]; /* of their code */
+    unsigned count, pages, kept;
+    uint8_t vectors;        /* the most that one of them uses */
+    uint64_t time, changes; /* when they were compared: places_time, nested_changes */
+} links[2];
 
-struct targets block_targets;
-static uint16_t targets[TARGETS]; /* that are set */
-static unsigned target_count;
+struct targets block_targets[2];
 
 void block_unlink(struct block *b)
 {
@@ -56,30 +66,108 @@ void block_unlink(struct block *b)
     b->linked = false;
 }
 
-void blocks_unlink(void)
+static void unlink_ring(bool user)
 {
-    while (linked_count)
-        block_unlink(linked[--linked_count]);
-    while (target_count)
-        block_targets.rip[targets[--target_count]] = 0;
-    block_targets.rip[0] = 1;
+    struct links *l = &links[user];
+    struct targets *t = &block_targets[user];
+    while (l->count) {
+        struct block *b = l->block[--l->count];
+        t->rip[b->rip % TARGETS] = 0;
+        block_unlink(b);
+    }
+    t->rip[0] = 1;
+    l->pages = l->kept = l->vectors = 0;
 }
 
-void block_link(struct block *b, bool jumps, const struct block *next)
+void blocks_unlink(void)
 {
-    if (linked_count == LINKED_MOST)
-        blocks_unlink();
-    if (!b->linked)
-        linked[linked_count++] = b;
+    unlink_ring(false);
+    unlink_ring(true);
+}
+
+bool block_is_same(const struct block *b, const uint8_t *bytes)
+{
+    unsigned i = 0, last = b->length - 8u;
+    if (b->length < 8) {
+        while (i < b->length && b->bytes[i] == bytes[i])
+            i++;
+        return i == b->length;
+    }
+    while (i < last && get64(b->bytes + i) == get64(bytes + i))
+        i += 8;
+    return i >= last && get64(b->bytes + last) == get64(bytes + last);
+}
+
+static bool are_same(const struct vcpu *v, struct links *l)
+{
+    bool watched = true;
+    for (unsigned i = 0; i < l->pages; i++) {
+        const uint8_t *host = l->page[i].host;
+        if (place_find(v, l->page[i].rip, ACCESS_EXECUTE) != host)
+            return false;
+        place_holds_code((uint64_t)host);
+        watched &= nested_watch((uint64_t)host - DIRECT_MAP, host);
+    }
+    watched &= l->changes == nested_changes; /* none became known just now */
+    for (unsigned i = 0; i < l->count && !watched; i++)
+        if (!block_is_same(l->block[i], l->block[i]->code))
+            return false;
+    l->changes = nested_changes;
+    return true;
+}
+
+void blocks_keep_links(struct vcpu *v, bool user, enum vectors allowed)
+{
+    struct links *l = &links[user];
+    if (l->time == places_time)
+        return;
+    if (++l->kept >= KEEPS_MOST || l->vectors > allowed || !are_same(v, l))
+        unlink_ring(user);
+    l->time = places_time;
+}
+
+static void add_page(struct links *l, const struct block *b)
+{
+    uint64_t rip = b->rip & -PAGE_SIZE;
+    unsigned i = 0;
+    while (i < l->pages && l->page[i].rip != rip)
+        i++;
+    l->page[i].rip = rip;
+    l->page[i].host = b->code - (b->rip - rip);
+    l->pages += i == l->pages;
+}
+
+static void add_linked(struct links *l, struct block *b)
+{
+    if (b->linked)
+        return;
     b->linked = true;
+    l->block[l->count++] = b;
+    l->vectors = b->vectors > l->vectors ? b->vectors : l->vectors;
+    add_page(l, b);
+}
+
+/* Of its ring, with space for two more. */
+static struct links *links_of(const struct block *b)
+{
+    struct links *l = &links[b->user];
+    if (l->count + 2 > LINKED_MOST || l->pages + 2 > PAGES_MOST)
+        unlink_ring(b->user);
+    return l;
+}
+
+void block_link(struct block *b, bool jumps, struct block *next)
+{
+    struct links *l = links_of(b);
+    add_linked(l, b);
+    add_linked(l, next);
     b->way[jumps].go = next->enter + (b->flags_saved ? HOT_FLAGS : 0);
 }
 
-void block_add_target(const struct block *b)
+void block_add_target(struct block *b)
 {
-    uint16_t at = b->rip % TARGETS;
-    if (block_targets.rip[at] % TARGETS != at)
-        targets[target_count++] = at;
-    block_targets.rip[at] = b->rip;
-    block_targets.code[at] = b->enter + HOT_FLAGS;
+    struct targets *t = &block_targets[b->user];
+    add_linked(links_of(b), b);
+    t->rip[b->rip % TARGETS] = b->rip;
+    t->code[b->rip % TARGETS] = b->enter + HOT_FLAGS;
 }

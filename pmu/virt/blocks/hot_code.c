@@ -155,7 +155,8 @@ static COLD void keep_target(struct emitter *e)
 
 /* Leaves R14 as the number of its entry in block_targets, or leaves the code if there is none. A
  * call keeps in memory where it pushes, or the target. */
-static COLD void check_target(struct emitter *e, const struct part *p, unsigned part)
+static COLD void check_target(struct emitter *e, const struct block *b, const struct part *p,
+                              unsigned part)
 {
     if (p->special == CALL_REGISTER)
         emit_memory(e, 8, STORE, POINTER, RSP, STATE(pointer));
@@ -165,7 +166,7 @@ static COLD void check_target(struct emitter *e, const struct part *p, unsigned 
         emit_registers(e, 8, STORE, hold_register(e, p->operand, SCRATCH), SCRATCH);
     emit_registers(e, 0, STORE, SCRATCH, POINTER);
     keep_target(e);
-    emit_entry(e, 0x2c3b4e, block_targets.rip); /* cmp r13, ... */
+    emit_entry(e, 0x2c3b4e, block_targets[b->user].rip); /* cmp r13, ... */
     leave_if(e, JUMP_NE, part);
     if (p->special == CALL_LOADED)
         emit_memory(e, 8, STORE, SCRATCH, RSP, STATE(pointer));
@@ -205,7 +206,7 @@ void hot_enter_part(struct emitter *e, const struct block *b, struct part *p)
     if (special == DIVIDE)
         check_division(e, p, part);
     if (part_computes_target(p))
-        check_target(e, p, part);
+        check_target(e, b, p, part);
     if (loaded)
         find_pushed(e, p, part);
     if (special == LEAVE)
@@ -229,8 +230,8 @@ void hot_begin(struct emitter *e, uint8_t *emitted)
 static COLD uint8_t *emit_head(struct emitter *e, const struct block *b, uint8_t *body, bool back)
 {
     uint8_t *end = e->at;
-    uint64_t counts[] = { b->way[back].sums.word[0],
-                          b->way[back].sums.word[1] & ((1ul << SUM_INSTRUCTIONS) - 1) };
+    const struct sums all = whole_sums(b->way[back].sums);
+    uint64_t counts[] = { all.word[0], all.word[1] & ((1ul << SUM_INSTRUCTIONS) - 1) };
     unsigned size = HOT_FLAGS + 12 + 6 + (counts[0] ? 12 : 0) + (counts[1] ? 12 : 0);
     uint8_t *start = body - size;
     e->at = start;
@@ -270,7 +271,7 @@ static COLD void go_to(struct emitter *e, const struct block *b, bool jumps, con
             emit_memory(e, 0, LOAD, POINTER, RSP, STATE(pointer));
             keep_target(e);
         }
-        emit_entry(e, 0x24ff42, block_targets.code); /* jmp */
+        emit_entry(e, 0x24ff42, block_targets[b->user].code); /* jmp */
         return;
     }
     emit(e, 0x2524ff, 3); /* jmp [go] */

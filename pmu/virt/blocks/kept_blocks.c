@@ -7,7 +7,7 @@
 
 /* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
  * translate code anew. */
-enum { BLOCKS = 13312, INDEX_BITS = 15, ALL_PARTS = 29696, HOT_SIZE = 7 << 16 };
+enum { BLOCKS = 20224, INDEX_BITS = 15, ALL_PARTS = 46080, HOT_SIZE = 9 << 16 };
 
 static struct block blocks[BLOCKS]; /* 0 is none */
 static struct part parts[ALL_PARTS];
@@ -18,19 +18,6 @@ static struct block_space hot_space = { BLOCK_INSTRUCTIONS, NULL, hot_code, hot_
 bool block_predicts;
 static unsigned block_count = 1;
 static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
-
-static bool is_same_code(const struct block *b, const uint8_t *bytes)
-{
-    unsigned i = 0, last = b->length - 8u;
-    if (b->length < 8) {
-        while (i < b->length && b->bytes[i] == bytes[i])
-            i++;
-        return i == b->length;
-    }
-    while (i < last && get64(b->bytes + i) == get64(bytes + i))
-        i += 8;
-    return i >= last && get64(b->bytes + last) == get64(bytes + last);
-}
 
 static bool is_full(void)
 {
@@ -45,15 +32,20 @@ static void forget_all(void)
     hot_space.code = hot_code;
     block_forget_code();
     block_count = 1;
-    places_changed(); /* no link leads to a hot block whose code another takes the place of */
+    places_time++;
+    blocks_unlink(); /* no link leads to a hot block whose code another takes the place of */
+}
+
+static bool is_at(const struct block *b, uint64_t rip, bool user)
+{
+    return b->rip == rip && b->predicted == block_predicts && b->user == user;
 }
 
 /* The entry of block_index where the block is, or would be. */
-static uint16_t *index_entry(uint64_t rip)
+static uint16_t *index_entry(uint64_t rip, bool user)
 {
-    uint64_t at = (rip + block_predicts) * 0x9e3779b97f4a7c15 >> (64 - INDEX_BITS);
-    while (block_index[at] && (blocks[block_index[at]].rip != rip ||
-                               blocks[block_index[at]].predicted != block_predicts))
+    uint64_t at = (rip + block_predicts + 2 * user) * 0x9e3779b97f4a7c15 >> (64 - INDEX_BITS);
+    while (block_index[at] && !is_at(&blocks[block_index[at]], rip, user))
         at = (at + 1) % (1 << INDEX_BITS);
     return &block_index[at];
 }
@@ -89,7 +81,8 @@ static void make_block(struct vcpu *v, struct block *b, const uint8_t *bytes,
 struct block *block_look_up(struct vcpu *v, enum vectors allowed)
 {
     uint64_t rip = v->vmcb.rip;
-    uint16_t *entry = index_entry(rip);
+    bool user = v->vmcb.cpl == 3;
+    uint16_t *entry = index_entry(rip, user);
     struct block *b = &blocks[*entry];
     if (*entry && b->checked == places_time)
         return b;
@@ -102,10 +95,10 @@ struct block *block_look_up(struct vcpu *v, enum vectors allowed)
         bytes = gather_code(v, rip, there);
         space.most = 1;
     }
-    if (!*entry || !is_same_code(b, bytes)) {
+    if (!*entry || !block_is_same(b, bytes)) {
         if (is_full()) {
             forget_all();
-            entry = index_entry(rip);
+            entry = index_entry(rip, user);
         }
         if (!*entry)
             *entry = (uint16_t)block_count++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Nested paging: an identity map, in which a page may be executed once its bytes have been searched
  * for repeated string instructions, and then not written until it is searched again. In a second
- * map everything may be executed: for steps, and for a ring in which nothing counts. Where no CPU
- * counts there is no map, as it costs time, and what was known is forgotten. What a device writes
- * is not noticed. L: the token. Source: AMD64 APM volume 2, "Nested Paging". */
+ * map everything may be executed: for steps, and for a ring in which no instructions count. Where
+ * no CPU counts there is no map, as it costs time, and what was known is forgotten. What a device
+ * writes is not noticed. L: the token. Source: AMD64 APM volume 2, "Nested Paging". */
 #include "pmu/virt/blocks/nested.h"
 #include "kernel/base/insn.h"
 #include "kernel/base/layout.h"
@@ -26,7 +26,7 @@ static uint64_t gigabytes[MAPS][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
 static uint64_t directories[MAPS][DIRECTORIES][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
 static uint64_t tables[MAPS][TABLES][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
 static unsigned used_directories, used_tables;
-static bool on;
+static bool on, watches;
 static uint64_t guarded; /* a page; 0: none */
 static bool opened;
 
@@ -40,6 +40,7 @@ static struct known {
     uint8_t found;
 } known[PLACES];
 static unsigned known_count;
+uint64_t nested_changes;
 
 /* What was searched before, also what is forgotten, by the low bits of the page's number. */
 enum { PAST = 1024 };
@@ -124,6 +125,7 @@ static void guard_page(void)
 /* Nothing is known of any page. */
 static void forget_pages(void)
 {
+    nested_changes++;
     memset(known, 0, sizeof known);
     used_directories = used_tables = known_count = 0;
     for (unsigned m = 0; m < MAPS; m++)
@@ -146,6 +148,7 @@ static void start_nested(void)
 static void set_page(struct known *k, uint8_t what, bool writable)
 {
     uint64_t page = (k->page - 1ul) * PAGE_SIZE, flags = DATA & ~(writable ? 0ul : WRITABLE);
+    nested_changes++;
     k->found = (uint8_t)((k->found & ~KIND) | what);
     *leaf_entry(SEARCHED, page) = page | flags | (what == CLEAN ? 0 : NO_EXECUTE);
     *leaf_entry(ALL, page) = page | flags;
@@ -242,8 +245,9 @@ bool nested_reaches(uint64_t physical) { return physical < REACH; }
 
 uint64_t nested_root(bool search, bool watch)
 {
-    if (search && !on)
+    if (watch && !on)
         start_nested();
+    watches = watch;
     if (!watch)
         forget_known();
     return on && (watch || guarded) ? virt_physical(top[search ? SEARCHED : ALL]) : 0;
@@ -271,6 +275,14 @@ bool nested_search(uint64_t physical, const uint8_t *page, bool wide)
 }
 
 bool nested_has_strings(uint64_t physical) { return kind_of(physical) == STRINGS; }
+
+bool nested_watch(uint64_t physical, const uint8_t *page)
+{
+    if (!watches || physical >= REACH)
+        return false;
+    nested_search(physical, page, true);
+    return place_of(physical)->found < WRITES_MOST;
+}
 
 void nested_written(uint64_t physical)
 {

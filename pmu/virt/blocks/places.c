@@ -18,12 +18,6 @@ static uint64_t code_pages[CODE_PAGES];
 static uint64_t *code_page(uint64_t host) { return &code_pages[host / PAGE_SIZE % CODE_PAGES]; }
 static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | run_number; }
 
-void places_changed(void)
-{
-    places_time++;
-    blocks_unlink();
-}
-
 /* The entries that hold a page, by their number in all tables. */
 static uint16_t filled[ACCESSES * PLACES];
 static unsigned filled_count;
@@ -89,13 +83,13 @@ uint8_t *place_use(const struct vcpu *v, uint64_t address, enum access access)
 {
     uint8_t *host = place_find(v, address, access);
     if (host && access == ACCESS_WRITE && place_may_hold_code((uint64_t)host))
-        places_changed();
+        places_time++;
     return host;
 }
 
 void places_forget(void)
 {
-    places_changed();
+    places_time++;
     while (filled_count)
         empty_place(filled[--filled_count]);
     run_number = (run_number + 1) % PAGE_SIZE;

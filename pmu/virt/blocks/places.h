@@ -20,7 +20,6 @@ extern struct place places[ACCESSES][PLACES];
 
 /* Grows whenever the guest may have changed pages or code. */
 extern uint64_t places_time;
-void places_changed(void);
 
 static inline struct place *place_entry(uint64_t address, enum access access)
 {

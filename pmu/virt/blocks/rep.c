@@ -12,13 +12,13 @@
 #include "pmu/virt/vcpu.h"
 
 /* A step costs as much as so many instructions in blocks. */
-enum { STEP_COST = 200 };
-/* So many entries after a CPU counted instructions, nested paging ends. */
+enum { STEP_COST = 2000 };
+/* So many entries after a CPU counted instructions or decoded them, nested paging ends. */
 enum { QUIET_MOST = 64 };
 #define FAULT_FETCH 16
 
 static bool wanted;
-static unsigned quiet = QUIET_MOST; /* L: the token; entries since a CPU counted instructions */
+static unsigned quiet = QUIET_MOST; /* L: the token; entries since then */
 
 BOOT_OPTIONS("rep=");
 
@@ -50,11 +50,12 @@ void rep_enter(struct vcpu *v)
 {
     bool user = v->vmcb.cpl == 3 && !(v->vmcb.inject & INJECT_VALID);
     bool search = !virt_step && searches_code(v, user) && !v->step.active;
-    bool counts = v->pmu.instructions[0] || v->pmu.instructions[1];
+    const struct pmu *p = &v->pmu;
+    bool counts = p->instructions[0] || p->instructions[1] || p->decoding[0] || p->decoding[1];
     quiet = counts ? 0 : quiet + (quiet < QUIET_MOST);
     if (virt_foreign)
         nested_open(v->step.active && v->step.alone);
-    v->vmcb.nested_cr3 = nested_root(search, quiet < QUIET_MOST);
+    v->vmcb.nested_cr3 = nested_root(search, wanted && !virt_step && quiet < QUIET_MOST);
     v->vmcb.nested_paging = v->vmcb.nested_cr3 != 0;
 }
 

@@ -7,7 +7,7 @@
 struct vcpu;
 
 /* What executes in blocks after such a page, rather than with an exit to the next one. */
-enum { REP_STAYS = 400 };
+enum { REP_STAYS = 4000 };
 
 /* Of one CPU. */
 struct rep {

@@ -93,11 +93,11 @@ static COLD void emit_access(struct emitter *e, uint8_t op, unsigned reg, int64_
     copy_instruction(e, &s);
 }
 
-static COLD void add_sums(struct sums *sums, uint32_t effects)
+static COLD void add_sums(uint64_t *sums, uint32_t effects)
 {
     for (enum event e = EVENT_BRANCHES; e <= EVENT_MISSES; e++)
         if (effects & EFFECT(e))
-            sums->word[sum_word(e)] += 1ul << sum_shift(e);
+            *sums += 1ul << small_shift(e);
 }
 
 /* Where the memory operand is; after: the next instruction. */
@@ -276,13 +276,13 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     p->access |= load || store;
     p->store |= store;
     *ends = translate_instruction(p, e, &s, b, after);
-    b->branch = b->from = v->vmcb.rip;
+    b->branch = b->from = b->length;
     if (virt_quirks.fused && b->compared && instruction_fuses(&s.i))
-        b->from = b->compared;
-    b->compared = instruction_compares(&s.i) ? v->vmcb.rip : 0;
+        b->from = b->compared - 1;
+    b->compared = instruction_compares(&s.i) ? b->length + 1 : 0;
     b->branch_class = i.branch;
     b->instructions++;
-    b->way[false].sums.word[1] += 1ul << SUM_INSTRUCTIONS;
+    b->way[false].sums += 1ul << SMALL_INSTRUCTIONS;
     b->length = (uint8_t)(b->length + s.size);
     add_sums(&b->way[false].sums, i.effects);
     return true;
@@ -333,7 +333,7 @@ static COLD void end_block(struct block *b, bool ends)
     if (!ends)
         jump->rip = next->rip;
     if (b->conditional && jump->rip != next->rip) /* else it counts as not taken, as in a step */
-        jump->sums.word[sum_word(EVENT_TAKEN)] += 1ul << sum_shift(EVENT_TAKEN);
+        jump->sums += 1ul << small_shift(EVENT_TAKEN);
 }
 
 void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
@@ -343,7 +343,7 @@ void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
     struct emitter e = { .at = emitted, .hot = space->hot };
     uint64_t rip = v->vmcb.rip;
     bool ends = false;
-    *b = (struct block){ .part = space->part, .hot = space->hot };
+    *b = (struct block){ .part = space->part, .hot = space->hot, .user = v->vmcb.cpl == 3 };
     if (e.hot)
         hot_begin(&e, emitted);
     b->rip = rip;
@@ -356,11 +356,13 @@ void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
     end_block(b, ends);
     if (!b->instructions) /* what was refused, so that other code is not */
         b->length = (uint8_t)bytes_in_page(code);
-    memcpy(b->bytes, code, b->length);
     v->vmcb.rip = rip;
     space->part += b->parts;
     if (space->hot)
         hot_end(&e, b, emitted, space);
     else
         place_parts(b, e.at, space);
+    memcpy(space->code, code, b->length);
+    b->bytes = space->code;
+    space->code += b->length;
 }
