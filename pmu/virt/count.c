@@ -302,7 +302,7 @@ void count_block(struct vcpu *v, bool user, uint64_t n, const uint64_t events[])
 
 uint64_t count_block_left(const struct vcpu *v, bool user)
 {
-    uint64_t least = v->pmu.ds.armed ? 0 : pmi_left(&v->pmu);
+    uint64_t least = ds_waits(&v->pmu, user) ? 0 : pmi_left(&v->pmu);
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         const struct counter *c = &v->pmu.counters[i];
         if (!counter_runs(c, user))

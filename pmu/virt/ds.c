@@ -87,6 +87,16 @@ bool ds_write(struct pmu *p, uint32_t msr, uint64_t value)
     }
 }
 
+bool ds_waits(const struct pmu *p, bool user)
+{
+    bool waits = false;
+    for (unsigned i = 0; i < COUNTER_MAX && p->ds.armed; i++) {
+        const struct counter *c = &p->counters[i];
+        waits |= p->ds.armed & counter_status(i) && c->event && (user ? c->user : c->kernel);
+    }
+    return waits;
+}
+
 void ds_event(struct pmu *p, unsigned counter)
 {
     uint64_t bit = counter_status(counter);

@@ -22,7 +22,10 @@ enum { DS_ADAPTIVE = 4 }; /* the first format whose records have groups; pebs_fo
 uint64_t ds_counters(const struct model *m);
 /* What PERF_CAPABILITIES says. */
 uint64_t ds_capabilities(const struct model *m);
-/* The counter's event happens; true: it wrapped, which arms it, and says nothing else. */
+/* Whether the next event of a counter that counts in this ring may make a record: code of the other
+ * ring needs no steps. */
+bool ds_waits(const struct pmu *p, bool user);
+/* The event of an armed counter happens. */
 void ds_event(struct pmu *p, unsigned counter);
 /* Writes the record that is due, of the instruction at run.rip, which is done. */
 void ds_write_record(struct vcpu *v);

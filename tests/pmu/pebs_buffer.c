@@ -5,6 +5,7 @@
 #include "tests/ring3/pmu_exact.h"
 
 #define MANY PEBS_STEPS_MAX
+#define SO_MANY 300u /* with those of a handler whose accesses are checked (KASAN) */
 #define CTR0 PMU_BIT(0)
 #define CTR1 PMU_BIT(1)
 #define PEBS_ENABLE 0x3f1u
@@ -13,7 +14,7 @@
 #define NOT_CANONICAL (UINT64_C(1) << 57)
 #define CPUS_MOST 8u
 #define RING3_PERIOD 100000u
-#define RING0_PERIOD 1000u /* of what ring 0 does meanwhile */
+#define RING0_PERIOD 5000u /* of what ring 0 does meanwhile */
 
 static unsigned on_pmi_count;
 static void note_count(void) { on_pmi_count = on_pmi_count ? on_pmi_count : pebs_count(); }
@@ -94,11 +95,11 @@ LAB_TEST(pebs_buffer, handler,
     struct pebs_record r;
     SKIP_WITHOUT_PEBS();
     SKIP_IF(!(pebs_facts()->counters & CTR1), "this needs two counters");
-    unsigned count = collect(MANY, 3, 4, stop_all);
+    unsigned count = collect(SO_MANY, 3, 4, stop_all);
     CHECK(count >= 3);
     CHECK_EQ(on_pmi_count, count);
     pebs_arm(1, 2, 4);
-    count = collect(MANY, 3, 4, change_counter);
+    count = collect(SO_MANY, 3, 4, change_counter);
     CHECK(on_pmi_count >= 3 && on_pmi_count < count);
     for (unsigned n = 0; n < count && pebs_get(n, &r); n++)
         CHECK_EQ(r.applicable, n < on_pmi_count ? CTR0 : CTR1);

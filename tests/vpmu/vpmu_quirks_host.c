@@ -40,7 +40,7 @@ static void check_left(bool here)
 {
     uint64_t left = here ? vpmu_quirk("left") : 0;
     uint64_t wanted = (left | vpmu_quirk("owned")) & ~vpmu_quirk("dead");
-    CHECK_EQ(pmu_here()->left_running, wanted & pmu_here()->reported);
+    CHECK_EQ(pmu_here()->left_running & pmu_here()->reported, wanted & pmu_here()->reported);
 }
 
 /* Firmware may leave counters enabled: HP's ProLiant (38Dh is 330h), or an AMD guest of KVM that

@@ -313,8 +313,8 @@ static bool may_run(const struct vcpu *v)
 {
     const struct vmcb *g = &v->vmcb;
     bool user = g->cpl == 3;
-    if (virt_step || v->pmu.pmi || v->pmu.ds.armed || g->inject & INJECT_VALID || v->step.iret ||
-        (v->nmi.pending && !v->nmi.blocked))
+    if (virt_step || v->pmu.pmi || ds_waits(&v->pmu, user) || g->inject & INJECT_VALID ||
+        v->step.iret || (v->nmi.pending && !v->nmi.blocked))
         return false;
     if (!v->rep.inside && !must_step_all(v, user))
         return false;
@@ -436,7 +436,7 @@ void blocks_run(struct vcpu *v, uint64_t end)
             return;
         bool more =
             run_blocks(v, user) || (rep_counts_one(v, user) && (strings_run(v) || system_run(v)));
-        if (!more || v->pmu.pmi || v->pmu.ds.armed || rdtsc() >= end)
+        if (!more || v->pmu.pmi || ds_waits(&v->pmu, user) || rdtsc() >= end)
             break;
     }
 }
