@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of samples, by time and by counters (ProfileConfig), and of changed intervals. */
+#include "kernel/base/sanitize/kasan.h"
 #include "kernel/ke/etw_stream.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/lab.h"
@@ -113,6 +114,7 @@ TEST(etw_samples, precise,
     ULONG found = 0;
     SKIP_WITHOUT_RECORDS();
     SKIP_WITHOUT_VPMU();
+    SKIP_IF(KASAN_ON, "instrumented code is decoded: this takes minutes");
     REQUIRE(session_begin(&s, &bytes));
     REQUIRE_OK(HalSetSystemInformation(HalProfileSourceAdd, sizeof stores, &stores));
     const ULONG source = (ULONG)stores.Source;
