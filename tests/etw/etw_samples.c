@@ -113,6 +113,7 @@ TEST(etw_samples, precise,
     uint8_t *bytes;
     ULONG found = 0;
     SKIP_WITHOUT_RECORDS();
+    SKIP_WITHOUT_ADDED_SOURCES();
     SKIP_WITHOUT_VPMU();
     SKIP_IF(KASAN_ON, "instrumented code is decoded: this takes minutes");
     REQUIRE(session_begin(&s, &bytes));

@@ -89,6 +89,7 @@ TEST(profile_precise, addresses,
     const unsigned on_cpus = cpus_of_group() < TEAM_MAX ? cpus_of_group() : TEAM_MAX;
     KPROFILE_SOURCE source;
     SKIP_WITHOUT_RECORDS();
+    SKIP_WITHOUT_ADDED_SOURCES();
     SKIP_IF(KASAN_ON, "instrumented code is decoded: this takes minutes");
     SKIP_WITHOUT_VPMU(); /* processors are exact for some events, and on some counters */
     for (unsigned i = 0; i < 2 * ARRAY_SIZE(events); i++) {
