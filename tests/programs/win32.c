@@ -358,6 +358,7 @@ static void advapi32(void)
            UpdateTraceW(trace, NULL, p) | StopTraceW(trace, NULL, p),
        ERROR_SUCCESS);
     IS(StopTraceA(0, "wide", p), ERROR_WMI_INSTANCE_NOT_FOUND);
+    IS(GetProcAddress(LoadLibraryA("sechost"), "ProcessTrace") != NULL, 1);
     BOOL(WINAPI * prng)
     (PBYTE, SIZE_T) = (void *)GetProcAddress(LoadLibraryW(L"bcryptprimitives.dll"), "ProcessPrng");
     IS(prng((PBYTE)random, 31), 1);
