@@ -91,7 +91,9 @@ static void wait_for_abandoned(void *mutant)
 {
     LONG before;
     found = wait_one(mutant);
+    CHECK_EQ(KeReadStateMutex(mutant), 0);
     CHECK_OK(mutant_release(mutant, &before));
+    CHECK_EQ(KeReadStateMutex(mutant), 1);
 }
 
 TEST(dispatcher, abandoned_while_awaited,
