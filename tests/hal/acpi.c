@@ -5,8 +5,6 @@
 #include "tests/harness/kernel.h"
 
 #define HEADER 44 /* of a MADT */
-#define SIZE 4096
-#define STRANGER 0x5eed /* the id in entries that nobody may read */
 
 static struct acpi_info info;
 
@@ -94,49 +92,6 @@ TEST(acpi, many,
     CHECK_EQ(info.apics_dropped, 5);
     CHECK_EQ(info.io_apic_count, ACPI_IO_APICS_MAX);
     phys_free(b, 8);
-}
-
-/* All that is well-formed in one table, with strangers after its end. */
-static struct builder *whole(void)
-{
-    struct builder *b = begin_tables();
-    for (unsigned i = 0; b && i < 8; i++) {
-        put_apic(b, (uint8_t)(2 * i), 1);
-        put_x2apic(b, 2 * i + 1, 1);
-        put_io_apic(b, 0xfec00000 + 0x1000 * i);
-    }
-    unsigned length = b ? b->length : 0;
-    while (b && b->length + 16 <= SIZE - 16)
-        put_x2apic(b, STRANGER, 1);
-    if (b)
-        b->length = length;
-    return b;
-}
-
-static bool stranger_seen(void)
-{
-    for (unsigned i = 0; i < info.apic_count; i++)
-        if (info.apic_ids[i] == STRANGER)
-            return true;
-    return false;
-}
-
-TEST(acpi, any_length, "of a table cut at any length, entries are read only if they are complete")
-{
-    struct builder *b = whole();
-    REQUIRE(b != NULL);
-    unsigned full = b->length;
-    for (b->length = 0; b->length <= full; b->length++) {
-        unsigned entries = b->length > HEADER ? b->length - HEADER : 0, rest = entries % 36;
-        parse_tables(b);
-        /* Eight times entries of 8, 16 and 12 bytes. */
-        if (!CHECK(!stranger_seen()) ||
-            !CHECK_EQ(info.apic_count, entries / 36 * 2 + (rest >= 8) + (rest >= 24)) ||
-            !CHECK_EQ(info.io_apic_count, entries / 36))
-            break;
-    }
-    CHECK_EQ(info.apic_count, 16);
-    phys_free(b, 2);
 }
 
 /* --- The way to the tables. --- */

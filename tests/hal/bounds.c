@@ -169,7 +169,9 @@ static bool hpet_of(uint64_t period, uint32_t config)
     ROW(local_apic, 8, 40, entry(0, value, 1, 40)) \
     ROW(x2apic, 16, 40, entry(9, value, 1, 40)) \
     ROW(io_apic, 12, 40, entry(1, value, VM_DEVICES, 40)) \
-    ROW(whole_entry, 8, 0, entry(0, 8, 1, value)) \
+    ROW(whole_local_apic, 8, 0, entry(0, 8, 1, value)) \
+    ROW(whole_x2apic, 16, 0, entry(9, 16, 1, value)) \
+    ROW(whole_io_apic, 12, 0, entry(1, 12, VM_DEVICES, value)) \
     ROW(io_apic_address, VM_DEVICES / 16, 0, entry(1, 12, 16 * value, 40)) \
     ROW(first_length, 4, 189, product(value, 8, 200)) \
     ROW(own_length, 6, 57, product(4, value, 64)) \

@@ -49,51 +49,36 @@ static void end_all(struct thread **threads)
 /* Long enough for one to run who was let go by mistake. */
 static void settle(void) { sched_wait(NULL, clock_ns() + 3 * sched_tick_ns(), DelayExecution); }
 
-/* Of the threads that wait for the event each KeSetEvent wakes one. */
-static void wake_each(void)
+static void check_events(EVENT_TYPE type)
 {
     struct thread *threads[WAITERS];
+    const bool one = type == SynchronizationEvent;
+    KeInitializeEvent(&event, type, TRUE);
+    CHECK_EQ(KeReadStateEvent(&event), 1);
+    CHECK_EQ(KeResetEvent(&event), 1);
+    CHECK_EQ(KeResetEvent(&event), 0);
     start_waiters(threads, wait_and_count, &event);
-    for (unsigned i = 1; i <= WAITERS; i++) {
+    for (unsigned i = one ? 1 : WAITERS; i <= WAITERS; i++) {
         CHECK_EQ(KeSetEvent(&event, 0, FALSE), 0);
-        CHECK_EQ(KeReadStateEvent(&event), 0);
         team_until(&gone, i);
         settle();
         CHECK_EQ(gone, i);
     }
     end_all(threads);
-}
-
-TEST(dispatcher, notification_events,
-     "a notification event wakes all waiters and stays signaled; each routine returns the state "
-     "before")
-{
-    struct thread *threads[WAITERS];
-    KeInitializeEvent(&event, NotificationEvent, TRUE);
-    CHECK_EQ(KeReadStateEvent(&event), 1);
-    CHECK_EQ(KeResetEvent(&event), 1);
-    CHECK_EQ(KeResetEvent(&event), 0);
-    start_waiters(threads, wait_and_count, &event);
-    CHECK_EQ(KeSetEvent(&event, 0, FALSE), 0);
-    end_all(threads);
-    CHECK_EQ(gone, WAITERS);
+    CHECK_EQ(KeSetEvent(&event, 0, FALSE), !one);
     CHECK_EQ(KeSetEvent(&event, 0, FALSE), 1);
     CHECK_STATUS(try_one(&event), STATUS_SUCCESS);
-    CHECK_STATUS(try_one(&event), STATUS_SUCCESS);
+    CHECK_STATUS(try_one(&event), one ? STATUS_TIMEOUT : STATUS_SUCCESS);
     KeClearEvent(&event);
-    CHECK_EQ(KeReadStateEvent(&event), 0);
     CHECK_STATUS(try_one(&event), STATUS_TIMEOUT);
 }
 
-TEST(dispatcher, synchronization_events,
-     "a synchronization event wakes one waiter each time it is set, or satisfies the next wait")
+TEST(dispatcher, events,
+     "a notification event wakes all waiters and stays signaled, a synchronization event wakes one "
+     "or satisfies the next wait; each routine returns the state before")
 {
-    KeInitializeEvent(&event, SynchronizationEvent, FALSE);
-    wake_each();
-    CHECK_EQ(KeSetEvent(&event, 0, FALSE), 0);
-    CHECK_EQ(KeSetEvent(&event, 0, FALSE), 1);
-    CHECK_STATUS(try_one(&event), STATUS_SUCCESS);
-    CHECK_STATUS(try_one(&event), STATUS_TIMEOUT);
+    check_events(NotificationEvent);
+    check_events(SynchronizationEvent);
 }
 
 static void own_and_end_later(void *mutant)
@@ -106,7 +91,9 @@ static void wait_for_abandoned(void *mutant)
 {
     LONG before;
     found = wait_one(mutant);
+    CHECK_EQ(KeReadStateMutex(mutant), 0);
     CHECK_OK(mutant_release(mutant, &before));
+    CHECK_EQ(KeReadStateMutex(mutant), 1);
 }
 
 TEST(dispatcher, abandoned_while_awaited,
@@ -216,5 +203,3 @@ TEST(dispatcher, twice_the_same,
     CHECK(IsListEmpty(&events[0].Header.WaitListHead));
     CHECK(IsListEmpty(&events[1].Header.WaitListHead));
 }
-
-/* --- Order. --- */

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Waits: how long they last, at which IRQL what happens, and processors that collide. */
+/* Waits: how long they last, and at which IRQL what happens. */
 #include "kernel/ke/dispatcher.h"
 #include "kernel/nt/nt_time.h"
 #include "tests/harness/kernel.h"
-
-#define TEAM 8
-#define ITERATIONS 300
 
 static KEVENT event;
 static uint64_t gone; /* atomic */
@@ -97,45 +94,4 @@ TEST(dispatcher_time, idle_cpus_look,
         CHECK_EQ(gone, 1);
         team_end(other);
     }
-}
-
-/* --- Collisions. --- */
-
-static KMUTANT locks[3];
-static uint64_t shared;
-
-static void add_one(void)
-{
-    uint64_t seen = shared;
-    for (unsigned i = 0; i < 20; i++)
-        asm volatile("" : : : "memory");
-    shared = seen + 1;
-}
-
-/* Two of three mutants, in an order that would deadlock if they were taken one by one. */
-static void take_two(void *number)
-{
-    uint64_t n = (uint64_t)number;
-    LONG before;
-    PVOID two[2] = { &locks[n % 3], &locks[(n + 1) % 3] };
-    for (unsigned i = 0; i < ITERATIONS; i++) {
-        CHECK_OK(
-            KeWaitForMultipleObjects(2, two, WaitAll, Executive, KernelMode, FALSE, NULL, NULL));
-        add_one(); /* any two of three sets of two have one in common */
-        CHECK_OK(mutant_release(two[i % 2], &before));
-        CHECK_OK(mutant_release(two[1 - i % 2], &before));
-    }
-}
-
-TEST(dispatcher_time, mutants_collide,
-     "eight threads on all CPUs that each wait for two of three mutants lose no increment and do "
-     "not deadlock")
-{
-    for (unsigned i = 0; i < 3; i++)
-        KeInitializeMutant(&locks[i], FALSE);
-    shared = 0;
-    team_run(take_two, TEAM);
-    CHECK_EQ(shared, TEAM * ITERATIONS);
-    for (unsigned i = 0; i < 3; i++)
-        CHECK_EQ(KeReadStateMutex(&locks[i]), 1);
 }

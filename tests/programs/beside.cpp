@@ -4,11 +4,9 @@
 #include <windows.h>
 #include <mmsystem.h>
 #include <intrin.h>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <future>
-#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -191,29 +189,6 @@ static void console()
     IS(SetConsoleCtrlHandler(nullptr, TRUE) && CloseHandle(out) && CloseHandle(in), TRUE);
 }
 
-static thread_local int own = 5;
-
-static void threads()
-{
-    std::mutex lock;
-    std::condition_variable changed;
-    std::thread all[4];
-    int ready = 0;
-    for (auto &thread : all)
-        thread = std::thread([&] {
-            own++;
-            std::unique_lock<std::mutex> held(lock);
-            ready++;
-            changed.notify_one();
-        });
-    std::unique_lock<std::mutex> held(lock);
-    changed.wait(held, [&] { return ready == 4; });
-    held.unlock();
-    for (auto &thread : all)
-        thread.join();
-    IS(own, 5);
-}
-
 static void exceptions()
 {
     auto thrown = std::async(std::launch::async, [] { throw std::runtime_error("thrown"); });
@@ -239,7 +214,6 @@ int main()
     dates();
     privileges();
     console();
-    threads();
     exceptions();
     return check_result();
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What programs have from the libraries beneath them: modules, thread-local storage, exceptions,
-// heaps, arguments.
+// What programs have from the libraries beneath them: modules, thread-local storage, heaps,
+// arguments.
 #include <windows.h>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <stdexcept>
-#include <string>
+#include <cwchar>
+#include <initializer_list>
 #include "check.h"
 
 static void arguments(int argc, char **argv)
@@ -116,51 +117,6 @@ static void local_storage()
     IS(TlsGetValue(again) == nullptr, 1);
     IS(TlsFree(again) && !TlsFree(again) && GetLastError() == ERROR_INVALID_PARAMETER, 1);
     FAILS(TlsSetValue(5000, nullptr), FALSE, ERROR_INVALID_PARAMETER);
-}
-
-static int trail;
-
-struct step {
-    int digit;
-    ~step() { trail = trail * 10 + digit; }
-};
-
-[[gnu::noinline]] static void thrower(int depth, const char *what)
-{
-    step s{ depth };
-    volatile double spill[40];
-    for (int i = 0; i < 40; i++)
-        spill[i] = i + depth;
-    if (depth == 3)
-        throw std::runtime_error(what);
-    thrower(depth + 1, what);
-    trail += (int)spill[depth];
-}
-
-static void thrown()
-{
-    double kept = 1.5;
-    asm volatile("" : "+x"(kept));
-    std::string caught;
-    try {
-        try {
-            thrower(1, "first");
-        } catch (const std::runtime_error &e) {
-            step s{ 4 };
-            caught = e.what();
-            try {
-                thrower(3, "inner");
-            } catch (const std::exception &inner) {
-                caught += inner.what();
-            }
-            throw;
-        }
-    } catch (const std::exception &e) {
-        caught += e.what();
-    }
-    IS(caught == "firstinnerfirst", 1);
-    IS(trail, 32134);
-    IS(kept == 1.5, 1);
 }
 
 static bool holds(const unsigned char *block, size_t size, unsigned char value)
@@ -274,7 +230,6 @@ int main(int argc, char **argv)
     arguments(argc, argv);
     modules();
     local_storage();
-    thrown();
     heaps();
     std::atexit(at_end_first);
     std::atexit(at_end_second);

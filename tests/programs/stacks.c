@@ -176,13 +176,6 @@ static void set_stacks(TRACEHANDLE session, const CLASSIC_EVENT_ID *events)
 {
     CLASSIC_EVENT_ID is[4];
     ULONG size = 0;
-    IS(TraceSetInformation(session, TraceStackTracingInfo, (PVOID)events, 23),
-       ERROR_INCORRECT_SIZE);
-    IS(TraceSetInformation(session, TraceStackTracingInfo, NULL, 24), ERROR_INVALID_PARAMETER);
-    IS(TraceSetInformation(session, TraceStackTracingInfo, (PVOID)events, 257 * 24),
-       ERROR_INCORRECT_SIZE);
-    IS(TraceSetInformation(0xfff, TraceStackTracingInfo, (PVOID)events, 24),
-       ERROR_WMI_INSTANCE_NOT_FOUND);
     CLASSIC_EVENT_ID none = { call_events, 99, { 0 } };
     IS(TraceSetInformation(session, TraceStackTracingInfo, &none, 24), ERROR_NOT_SUPPORTED);
     IS(TraceQueryInformation(session, TraceStackTracingInfo, is, sizeof is, &size), 0);

@@ -109,15 +109,3 @@ TEST_USER(
     CHECK(q.p.EventsLost >= 1); /* nobody read the switches */
     CHECK_EQ(win32_stop(session), ERROR_WMI_INSTANCE_NOT_FOUND);
 }
-
-TEST_USER(etw_win32, by_name,
-          "programs find the functions in advapi32 and sechost, NtTraceControl in ntdll")
-{
-    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("advapi32.dll"), "StartTraceW"),
-             (uint64_t)StartTraceW);
-    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("sechost"), "ProcessTrace"),
-             (uint64_t)ProcessTrace);
-    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("ntdll"), "NtTraceControl"),
-             (uint64_t)GetProcAddress(GetModuleHandleA("ntdll"), "ZwTraceControl"));
-    CHECK(GetProcAddress(LoadLibraryA("ntdll"), "NtTraceControl") != NULL);
-}

@@ -55,25 +55,6 @@ TEST_USER(etw_win32, other_classes,
     }
 }
 
-TEST_USER(etw_win32, masks, "class 4 sets and returns the groups of a system logger")
-{
-    PERFINFO_GROUPMASK masks = { { EVENT_TRACE_FLAG_CSWITCH, 4 } }, found = { { 0 } };
-    TRACEHANDLE session = 0;
-    ULONG n = 0;
-    REQUIRE(win32_start(&session));
-    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
-             ERROR_SUCCESS);
-    CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found, sizeof found,
-                                   &n),
-             ERROR_SUCCESS);
-    CHECK_EQ(n, sizeof found);
-    CHECK_EQ(memcmp(&masks, &found, sizeof masks), 0);
-    CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found,
-                                   sizeof found - 1, NULL),
-             ERROR_BAD_LENGTH);
-    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
-}
-
 /* Of a source: what class 5 sets it returns. */
 static void check_interval(ULONG source, ULONG interval)
 {
@@ -137,7 +118,7 @@ TEST_USER(
 /* One more than any list has entries. */
 static const ULONG sources[257] = { SOURCE, SOURCE, SOURCE, SOURCE, SOURCE };
 static const CLASSIC_EVENT_ID no_events[5] = { { .Type = 36 } };
-static const PERFINFO_GROUPMASK no_masks;
+static const PERFINFO_GROUPMASK masks = { { EVENT_TRACE_FLAG_CSWITCH, 4 } };
 static const TRACE_PROFILE_INTERVAL interval = { ProfileTime, 20000 };
 
 /* A caller with the privilege sets a class, without a session, with one that runs, or with none
@@ -148,7 +129,12 @@ static const struct refusal {
     const void *what;
     ULONG bytes, error;
 } refusals[] = {
-    { TraceSystemTraceEnableFlagsInfo, OURS, &no_masks, sizeof no_masks - 1, ERROR_BAD_LENGTH },
+    { TraceSystemTraceEnableFlagsInfo, OURS, &masks, sizeof masks - 1, ERROR_BAD_LENGTH },
+    { TraceSystemTraceEnableFlagsInfo, OURS, &masks, sizeof masks, ERROR_SUCCESS },
+    { TraceStackTracingInfo, OURS, switches, sizeof switches - 1, ERROR_INCORRECT_SIZE },
+    { TraceStackTracingInfo, OURS, switches, 257 * sizeof *switches, ERROR_INCORRECT_SIZE },
+    { TraceStackTracingInfo, OURS, NULL, sizeof switches, ERROR_INVALID_PARAMETER },
+    { TraceStackTracingInfo, NO_SESSION, switches, sizeof switches, ERROR_WMI_INSTANCE_NOT_FOUND },
     { TraceSampledProfileIntervalInfo, OURS, &interval, 8, ERROR_INVALID_PARAMETER },
     { TraceSampledProfileIntervalInfo, NONE, &interval, 7, ERROR_BAD_LENGTH },
     { TraceSampledProfileIntervalInfo, NONE, &interval, 9, ERROR_BAD_LENGTH },
@@ -171,9 +157,11 @@ static const struct refusal {
 
 TEST_USER(etw_win32, set_refuses,
           "TraceSetInformation: lengths, not whole entries, too many, none; a handle where none "
-          "belongs")
+          "belongs; the masks that were set are returned")
 {
+    PERFINFO_GROUPMASK found = { { 0 } };
     TRACEHANDLE session = 0;
+    ULONG n = 0;
     REQUIRE(win32_start(&session));
     CHECK_EQ(sampled(0, sources, sizeof *sources), ERROR_PRIVILEGE_NOT_HELD);
     win32_privilege(true);
@@ -187,6 +175,13 @@ TEST_USER(etw_win32, set_refuses,
         if (!CHECK_EQ(error, r->error))
             test_note("row %u", i);
     }
+    CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found, sizeof found,
+                                   &n),
+             ERROR_SUCCESS);
+    CHECK_EQ(n, sizeof found);
+    CHECK_EQ(memcmp(&masks, &found, sizeof masks), 0);
+    CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found, n - 1, NULL),
+             ERROR_BAD_LENGTH);
     CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
 }
 

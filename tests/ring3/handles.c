@@ -171,6 +171,10 @@ TEST_USER(handles, refused,
     CHECK_STATUS(NtDuplicateObject(an_event, an_event, us, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
     CHECK_STATUS(NtDuplicateObject(us, an_event, an_event, &a_copy, 0, 0, 0), STATUS_NOT_SUPPORTED);
     CHECK(!a_copy && alone());
+    for (LONG before = 0, state = 1; before < 2; before++) { /* who asks is told the state before */
+        CHECK_OK(before ? ZwSetEvent(an_event, &state) : ZwResetEvent(an_event, &state));
+        CHECK_EQ(state, !before);
+    }
     CHECK_STATUS(ZwReleaseSemaphore(a_semaphore, 2, NULL), STATUS_SEMAPHORE_LIMIT_EXCEEDED);
     CHECK_STATUS(ZwReleaseSemaphore(a_semaphore, 0, NULL), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(ZwReleaseSemaphore(a_semaphore, 1, NULL), STATUS_SUCCESS);

@@ -211,26 +211,6 @@ TEST_USER(handling, access_violations,
     ring3_free(page);
 }
 
-TEST_USER(handling, breakpoints,
-          "a breakpoint is at its INT3, in the record and in the context, and has one parameter, 0")
-{
-    uint64_t at = 0;
-    PVOID h = handle(go_on);
-    asm volatile("lea 9f(%%rip),%%rax\nmov %%rax,%0\nlea 1f(%%rip),%%rax\nmov %%rax,%1\n1: int3\n9:"
-                 : "+m"(go_on_at), "=m"(at)
-                 :
-                 : "rax", "memory");
-    CHECK_STATUS(record.ExceptionCode, STATUS_BREAKPOINT);
-    CHECK_EQ((uint64_t)record.ExceptionAddress, at);
-    CHECK_EQ(context.Rip, at);
-    CHECK_EQ(record.NumberParameters, 1);
-    CHECK_EQ(record.ExceptionInformation[0], 0);
-    TRY("hlt");
-    CHECK_STATUS(record.ExceptionCode, STATUS_PRIVILEGED_INSTRUCTION);
-    CHECK_EQ(record.NumberParameters, 0);
-    RemoveVectoredExceptionHandler(h);
-}
-
 static const uint8_t lengths[] = { 1, 1, 2, 2, 5, 2, 1, 8, 1 }; /* of the instructions stepped */
 static uint64_t steps[sizeof lengths];
 

@@ -184,6 +184,8 @@ TEST_USER(wakes, pairs,
 {
     PVOID h = AddVectoredExceptionHandler(TRUE, on_step);
     InitializeCriticalSection(&section);
+    InitializeSRWLock(&lock);
+    InitializeConditionVariable(&variable);
     SetThreadAffinityMask(GetCurrentThread(), 1);
     for (pair = pairs; pair < pairs + ARRAYSIZE(pairs); pair++) {
         unsigned n = 0;
