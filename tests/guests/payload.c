@@ -3,6 +3,7 @@
  * ntpmu's. It reports on COM1 and ends through isa-debug-exit. What the PMU is, it takes from
  * CPUID. */
 #include "tests/guests/guest.h"
+#include "tests/harness/questions.h"
 
 /* What one vendor calls things. */
 struct pmu {
@@ -299,6 +300,20 @@ static void check_pauses(void)
     check_that("PAUSE takes no time", spent[1] < spent[0] + 200000, 1);
 }
 
+/* As rr asks all leaves of a hypervisor. */
+static void check_questions(void)
+{
+    uint64_t on, off;
+    uint32_t msr = arm_counter(0, KERNEL, 0, &on, &off);
+    try_wrmsr(msr, on);
+    struct questions q = questions_ask(0);
+    try_wrmsr(msr, off);
+    disarm(0);
+    check_that("a question has one answer", q.answers[1], q.answers[0]);
+    check_that("which changes no count", q.exact[1], q.exact[0]);
+    check_that("nor how early RDPMC may look", q.lacking[1], q.lacking[0]);
+}
+
 /* A ring-3 loop that overflows after `after` instructions: one PMI, at that very instruction. */
 static void check_overflow(uint32_t lvt, uint64_t after)
 {
@@ -405,6 +420,7 @@ void payload_main(uint32_t magic, uint32_t info)
         try_wrmsr(pmu.gate, 0);
     check_far_memory();
     check_pauses();
+    check_questions();
     for (unsigned i = 0; i < sizeof periods / sizeof periods[0]; i++) {
         check_overflow(PMI_VECTOR, periods[i]);
         check_overflow(0x400, periods[i]);
