@@ -100,8 +100,8 @@ sub had
 }
 
 # Options: seconds without progress, 0: any number; take: gets each chunk, and says whether it is
-# progress; asks: called once when it hangs, to ask it why; look: called at each look; stopped:
-# called before we end by a signal; stdin: the emulator reads ours. Returns (hung, wait status).
+# progress; asks: called once when it hangs, to ask it why; stopped: called before we end by a
+# signal; stdin: the emulator reads ours. Returns (hung, wait status).
 sub run
 {
     my ($options, @command) = @_;
@@ -118,7 +118,6 @@ sub run
     my ($had, $hung) = (0, 0);
     while (!$hung) {
         $stop->() if grep { !-e "/proc/$_" } @above;
-        $options->{look}->() if $options->{look};
         $had += had($pid, $last) if time - $last->{time} >= LOOK;
         my $late = $options->{seconds} && $had >= $options->{seconds};
         vec(my $bits = '', fileno $stream, 1) = 1;
