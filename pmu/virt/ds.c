@@ -204,6 +204,7 @@ static bool store_record(struct vcpu *v, uint64_t at, uint64_t field[FIELDS], st
 {
     uint64_t size = r->count * sizeof *r->word;
     if (field[INDEX] > field[MAX] || size > field[MAX] - field[INDEX] ||
+        !guest_write64(v, at + AREA_INDEX, field[INDEX]) || /* is it read-only? */
         !guest_write(v, field[INDEX], r->word, (unsigned)size))
         return false;
     if (virt_quirks.pebs != PEBS_STILL)

@@ -9,6 +9,7 @@
 
 struct pebs_place pebs_place;
 struct pmu_gate pebs_list_gate;
+uint32_t pebs_lvt = VECTOR_PMI;
 static struct pebs_step steps[PEBS_STEPS_MAX];
 static unsigned step_count;
 
@@ -58,6 +59,7 @@ void pebs_run_gated(uint64_t control, void (*on_pmi)(void))
 {
     lab_catch();
     lab_caught.action = on_pmi;
+    apic_write_pmi_lvt(pebs_lvt);
     if (pebs_list_gate.on)
         wrmsr(pebs_list_gate.msr, pebs_list_gate.on);
     run_program(control, 0);

@@ -11,6 +11,7 @@
 #define PEBS_GROUPS (PEBS_MEMORY | PEBS_GPR | PEBS_XMM | PEBS_LBR)
 #define PEBS_GUARD 0xa5u
 #define STATUS_BUFFER PMU_BIT(62)
+#define DS_AREA 0x600u
 
 struct pebs_row {
     uint64_t at;
@@ -56,6 +57,8 @@ void pebs_record(uint64_t counters, void (*on_pmi)(void));
 void pebs_run_gated(uint64_t control, void (*on_pmi)(void));
 /* While it runs, the list of branches is on, if `on` is not 0. */
 extern struct pmu_gate pebs_list_gate;
+/* What a PMI is: the vector's interrupt, or APIC_LVT_NMI. */
+extern uint32_t pebs_lvt;
 /* The program's steps, before counters are armed; how many. pebs_record's counters. */
 unsigned pebs_steps(uint64_t counters);
 /* Records that wait, and the n-th of them. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: when a processor writes records (PEBS), and where: threshold and end of the buffer,
- * counters that are off, rings, several counters, several processors; and its registers. */
+ * counters that are off, rings, several counters, several processors; an interrupt at each
+ * instruction; bad input; and its registers. */
+#include "kernel/mm/phys.h"
 #include "tests/harness/pebs_list.h"
 #include "tests/ring3/pmu_exact.h"
 
@@ -13,6 +15,12 @@
 #define DS_AREA 0x600u
 #define NOT_CANONICAL (UINT64_C(1) << 57)
 #define CPUS_MOST 8u
+#define EACH 5u /* with interrupts: instructions for a record */
+#define INTERRUPTED (CTR0 | PMU_BIT(2) | PMU_BIT(3))
+#define LAST_WINDOW 255u
+#define EDGE (VM_WINDOW + 512 * PAGE_SIZE) /* its end; nothing is behind it */
+#define LEFT 408u                          /* there, for records: two of format 3, and a word */
+#define NOWHERE (KERNEL_VMA - 0x10000000)
 #define RING3_PERIOD 100000u
 #define RING0_PERIOD 5000u /* of what ring 0 does meanwhile */
 
@@ -73,36 +81,82 @@ LAB_TEST(pebs_buffer, threshold,
     CHECK_EQ(lab_caught.pmis, 0);
 }
 
-static void stop_all(void)
-{
-    wrmsr(pmu_here()->msr.global_control, 0);
-    note_count();
-}
+static uint64_t changed; /* after so many events of counter 3; 0: not yet */
 
 /* From now on counter 1 writes. */
 static void change_counter(void)
 {
-    stop_all();
-    pebs_set_reload(&pebs_place.area, 1, -4ul & pmu_mask(pmu_here(), 1));
+    wrmsr(pmu_here()->msr.global_control, 0);
+    note_count();
+    changed = pmu_read(3);
+    pebs_set_reload(&pebs_place.area, 1, -(EACH - 1ul) & pmu_mask(pmu_here(), 1));
     pebs_enable(CTR1, pebs_place.data_cfg);
-    wrmsr(pmu_here()->msr.global_control, CTR1);
+    wrmsr(pmu_here()->msr.global_control, CTR1 | PMU_BIT(3));
 }
 
 LAB_TEST(pebs_buffer, handler,
-         "a handler that stops all counters ends the records; one that chooses another counter has "
-         "its records alone from then on [PE-10 PE-13]")
+         "a handler that chooses another counter has its records alone from then on [PE-10 PE-13]")
 {
     struct pebs_record r;
     SKIP_WITHOUT_PEBS();
     SKIP_IF(!(pebs_facts()->counters & CTR1), "this needs two counters");
-    unsigned count = collect(SO_MANY, 3, 4, stop_all);
-    CHECK(count >= 3);
-    CHECK_EQ(on_pmi_count, count);
     pebs_arm(1, 2, 4);
-    count = collect(SO_MANY, 3, 4, change_counter);
+    unsigned count = collect(SO_MANY, 3, 4, change_counter);
     CHECK(on_pmi_count >= 3 && on_pmi_count < count);
     for (unsigned n = 0; n < count && pebs_get(n, &r); n++)
         CHECK_EQ(r.applicable, n < on_pmi_count ? CTR0 : CTR1);
+}
+
+/* Counter 2 interrupts after so many events; 3 counts them all. Whether it came. */
+static bool interrupt_after(uint64_t events, void (*handler)(void))
+{
+    pebs_drain(&pebs_place.area);
+    pebs_arm(0, EACH - 1, EACH - 1);
+    pebs_arm(1, EACH - 1, EACH - 1);
+    pmu_program(2, lab_select(2, PMU_KERNEL | PMU_INTERRUPT), -events & pmu_mask(pmu_here(), 2));
+    pmu_program(3, lab_select(3, PMU_KERNEL), 0);
+    changed = 0;
+    pebs_enable(CTR0, pebs_place.data_cfg);
+    pebs_run_gated(INTERRUPTED, handler);
+    pebs_enable(0, 0);
+    pmu_take_overflow();
+    return lab_caught.pmis + lab_caught.nmis;
+}
+
+/* Each is of the event of which it must be; those of the handler are not compared. */
+static void check_records(uint64_t interrupted, unsigned length)
+{
+    struct pebs_record r;
+    uint64_t all = pmu_read(3), handler = all - (length + lab_before() - 2),
+             first = changed ? changed : all, before = first / EACH;
+    CHECK_EQ(pebs_count(), before + (all - first) / EACH);
+    for (unsigned n = 0; n < pebs_count() && pebs_get(n, &r); n++) {
+        uint64_t event = (n < before ? 0 : first - before * EACH) + (n + 1) * EACH;
+        bool late = event > interrupted, inside = late && event - interrupted <= handler;
+        CHECK_EQ(r.applicable, n < before ? CTR0 : CTR1);
+        CHECK_EQ(inside ? pebs_step_of(r.address) : pebs_check(&r),
+                 inside ? PEBS_STEPS_MAX : pebs_expected(event - 1 - (late ? handler : 0)));
+    }
+}
+
+VPMU_TEST(pebs_buffer, interrupted,
+          "an interrupt or an NMI at each instruction, whose handler goes on or lets another "
+          "counter write: each record is of its instruction, none is lost, none comes twice "
+          "[PE-02 PE-04 PE-05 PE-06 PE-13]")
+{
+    SKIP_WITHOUT_PEBS();
+    SKIP_IF(pmu_here()->measured.skid.high, "no counter whose interrupts come at once");
+    unsigned length = pebs_steps(INTERRUPTED);
+    pebs_prepare(pebs_facts()->groups & PEBS_GPR, SO_MANY, SO_MANY + 1);
+    for (unsigned way = 0; way < 4; way++) {
+        uint64_t events = 1;
+        pebs_lvt = way & 1 ? APIC_LVT_NMI : VECTOR_PMI;
+        for (; interrupt_after(events, way & 2 ? change_counter : note_count); events++)
+            check_records(events, length);
+        check_records(events, length);
+        CHECK_EQ(events, length + lab_before() - 1);
+    }
+    pebs_lvt = VECTOR_PMI;
 }
 
 LAB_TEST(pebs_buffer, full,
@@ -182,25 +236,95 @@ LAB_TEST(pebs_buffer, off,
     CHECK_EQ(pmu_read(0), -4ul & pmu_mask(pmu_here(), 0));
 }
 
-VPMU_TEST(pebs_buffer, missing,
-          "where the buffer or the area is not there no record is written, and nothing faults: "
-          "the virtual PMU's rule, never asked of processors [PE-16]")
+static const struct ds_area read_only = { .index = (uint64_t)pebs_place.buffer, .max = ~0ul };
+
+/* Addresses, 0: where it should be; then numbers of records from the base. */
+static const struct odd {
+    const char *what;
+    uint64_t area, buffer;
+    int index, max, threshold;
+    unsigned records; /* MANY: as many as are left at the edge */
+} odds[] = {
+    { "no buffer", 0, NOWHERE, 0, 8, 9, 0 },
+    { "a buffer that is read-only", 0, (uint64_t)&read_only, 0, 8, 9, 0 },
+    { "a buffer that ends in a record", 0, EDGE - LEFT, 0, MANY, MANY, MANY },
+    { "no area", NOWHERE, 0, 0, 8, 9, 0 },
+    { "an area that is read-only", (uint64_t)&read_only, 0, 0, 8, 9, 0 },
+    { "an area at the end of all addresses", -0x30ul, 0, 0, 8, 9, 0 },
+    { "an area in two pages", EDGE - PAGE_SIZE - 0x28, 0, 0, 3, 9, 3 },
+    { "an area that ends behind the first reset field", EDGE - 0x48, 0, 0, 3, 9, 3 },
+    { "before it: nothing sets the counter", EDGE - 0x40, 0, 0, 3, 9, 1 },
+    { "before the threshold", EDGE - 0x38, 0, 0, 3, 9, 0 },
+    { "an index below the base", 0, 0, -2, 3, 9, 5 },
+    { "an index above the maximum", 0, 0, 5, 3, 9, 0 },
+    { "a maximum below the base", 0, 0, 0, -1, 9, 0 },
+    { "a threshold below the base", 0, 0, 0, 3, -1, 3 },
+};
+
+static void try_odds(unsigned)
 {
+    struct ds_area *area = &pebs_place.area;
     SKIP_WITHOUT_PEBS();
-    uint64_t nowhere = KERNEL_VMA - 0x10000000;
-    pebs_prepare(0, 8, 8);
-    pebs_place.area.base = pebs_place.area.index = nowhere;
-    pebs_place.area.max = nowhere + 8 * pebs_place.size;
-    pebs_arm(0, 4, 4);
-    pebs_record(CTR0, NULL);
-    CHECK_EQ(pebs_place.area.index, nowhere);
-    pebs_prepare(0, 8, 8);
-    lab_wrmsr(DS_AREA, nowhere);
-    pebs_arm(0, 4, 4);
-    pebs_record(CTR0, NULL);
-    CHECK_EQ(pebs_count(), 0);
+    memset((void *)(EDGE - LEFT), PEBS_GUARD, LEFT);
+    for (const struct odd *o = odds; o < odds + ARRAY_SIZE(odds); o++) {
+        pebs_prepare(0, MANY, MANY);
+        pebs_arm(0, 2, 1);
+        const uint64_t size = pebs_place.size, base = o->buffer ? o->buffer : area->base + 4 * size,
+                       index = base + o->index * size, left = EDGE - o->area,
+                       bytes = (o->records == MANY ? LEFT / size : o->records) * size;
+        area->base = base;
+        area->index = index;
+        area->max = base + o->max * size;
+        area->threshold = base + o->threshold * size;
+        struct ds_area *at = left <= 2 * PAGE_SIZE ? (struct ds_area *)o->area : area;
+        memcpy(at, area, left < sizeof *area ? left : sizeof *area);
+        lab_wrmsr(DS_AREA, o->area ? o->area : (uint64_t)area);
+        pebs_record(CTR0, NULL);
+        if (!CHECK_EQ(at->index - index, bytes) | !CHECK_EQ(lab_caught.pmis, o->threshold < 0))
+            test_note("%s", o->what);
+        if (o->records == MANY)
+            CHECK_EQ(*(const uint8_t *)(index + bytes), PEBS_GUARD);
+        area->base = (uint64_t)pebs_place.buffer;
+        area->index = o->buffer ? area->base : index + bytes;
+        pebs_check_guard();
+    }
+}
+
+TEST(pebs_buffer, missing,
+     "areas and buffers that are not there, read-only, cut off or odd: a record is where the index "
+     "says, below the maximum, or nowhere; no fault. Never asked of processors [PE-11 PE-16]")
+{
+    SKIP_WITHOUT_VPMU();
+    uint8_t *pages = phys_alloc(2);
+    REQUIRE(pages != NULL);
+    vm_window_map(LAST_WINDOW, virt_to_phys(pages), virt_to_phys(pages) + PAGE_SIZE);
+    lab_run(try_odds, LAB_ANY);
+    vm_window_unmap(LAST_WINDOW);
+}
+
+LAB_TEST(pebs_buffer, odd_events,
+         "events that are not precise or nobody's, edges, thresholds and any thread: what they "
+         "record is inside the buffer [PE-11]")
+{
+    static const uint16_t events[] = { 0x00c0, 0x003c, 0x013c, 0x00c4, 0x81d0, 0xffff };
+    static const uint32_t flags[] = { 0, PMU_EDGE, PMU_ANY_THREAD, PMU_EDGE | PMU_THRESHOLD(2),
+                                      PMU_INVERT | PMU_THRESHOLD(1) };
+    unsigned records = 0;
+    SKIP_WITHOUT_PEBS();
+    pebs_prepare(0, 2, 1);
+    for (unsigned i = 0; i < ARRAY_SIZE(events) * ARRAY_SIZE(flags); i++) {
+        unsigned event = events[i % ARRAY_SIZE(events)], flag = flags[i / ARRAY_SIZE(events)];
+        uint64_t select = pmu_raw_select(event & 255, (uint8_t)(event >> 8), PMU_KERNEL | flag);
+        pebs_drain(&pebs_place.area);
+        pebs_arm(0, 2, 1);
+        if (!wrmsr_fault(pmu_select_msr(pmu_here(), 0), select | PMU_ENABLE))
+            pebs_record(CTR0, NULL);
+        CHECK(pebs_count() <= 2);
+        records += pebs_count();
+    }
+    CHECK(records > 2);
+    pebs_place.area.index = pebs_place.area.max;
     pebs_check_guard();
-    CHECK(fill(8, 8) > 1);
 }
 
 /* A register keeps these bits, and faults for each other one. */

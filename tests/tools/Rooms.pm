@@ -30,7 +30,7 @@ my @house = qw(
     boot 1930
     tests/harness 7330
     tests/hal 3920
-    tests/pmu 6830
+    tests/pmu 6930
     tests/vpmu 2760
     tests/profiling 3240
     tests/etw 2590
