@@ -11,8 +11,7 @@ static bool counter_runs(const struct counter *c, bool user)
     return c->event && (user ? c->user : c->kernel);
 }
 
-/* With the quirk wrap0 a counter that wraps to exactly 0 reports the overflow at its next event
- * only. */
+/* With the quirk wrap0 a counter that wraps to exactly 0 overflows at its next event only. */
 static void add_events(struct vcpu *v, unsigned counter, uint64_t n)
 {
     struct counter *c = &v->pmu.counters[counter];
@@ -196,8 +195,7 @@ static bool is_uncounted(const struct vcpu *v)
            (code != EXIT_MSR || write == (kind == UNCOUNTED_WRMSR));
 }
 
-/* The events of an instruction that the host executed: those of any other, unless a quirk changes
- * them. */
+/* The events of an instruction that the host executed: as of any other, but for quirks. */
 static uint64_t emulated_events(const struct vcpu *v, struct counter *c)
 {
     int64_t n = virt_quirks.noemul || is_uncounted(v) ? 0 : 1;

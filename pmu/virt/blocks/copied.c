@@ -86,7 +86,7 @@ static COLD bool is_scalar(const struct copied *s)
 static COLD char vector_kind(const struct insn *i)
 {
     unsigned pp = vector_prefix(i);
-    if (pp == PREFIXES || i->lock || i->address32)
+    if (pp == PREFIXES || i->lock || i->address32 || (i->map == MAP_ONE && i->op != 0xd9))
         return 0;
     if (i->vex && (i->prefixes != !!i->segment ||
                    (i->byte[i->prefixes] == 0xc4 && (i->byte[i->prefixes + 1] & 0x1c))))

@@ -13,8 +13,7 @@ static inline int slot(unsigned reg) { return STATE(r) + 8 * (int)reg; }
 static inline bool in_memory(unsigned reg) { return reg >= SCRATCH && reg < NO_REGISTER; }
 static inline int low(const void *at) { return (int)(uint64_t)at; }
 
-/* An instruction of 64 bits (wide: 8) or 32 (0) on a register and memory; without a base: where
- * `at` says. */
+/* An instruction of 64 bits (wide: 8) or 32 (0) on a register and memory; no base: at `at`. */
 COLD void emit_memory(struct emitter *e, unsigned wide, uint8_t op, unsigned reg, unsigned base,
                       int at);
 COLD void emit_registers(struct emitter *e, unsigned wide, uint8_t op, unsigned reg, unsigned rm);

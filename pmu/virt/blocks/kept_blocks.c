@@ -7,7 +7,7 @@
 
 /* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
  * translate code anew. */
-enum { BLOCKS = 20224, INDEX_BITS = 15, ALL_PARTS = 46080, HOT_SIZE = 9 << 16 };
+enum { BLOCKS = 18688, INDEX_BITS = 15, ALL_PARTS = 46080, HOT_SIZE = 9 << 16 };
 
 static struct block blocks[BLOCKS]; /* 0 is none */
 static struct part parts[ALL_PARTS];
@@ -50,8 +50,7 @@ static uint16_t *index_entry(uint64_t rip, bool user)
     return &block_index[at];
 }
 
-/* The bytes of an instruction that may end in the next page: at the end of one, as if all stood in
- * it. */
+/* The bytes of an instruction that may end in the next page, as if all stood at a page's end. */
 static const uint8_t *gather_code(struct vcpu *v, uint64_t rip, const uint8_t *first)
 {
     static uint8_t gathered[PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
@@ -115,13 +114,14 @@ struct block *block_look_up(struct vcpu *v, enum vectors allowed)
 void block_heat(struct vcpu *v, struct block *b)
 {
     const uint8_t *there = b->code;
-    if ((b->rip & (PAGE_SIZE - 1)) > PAGE_SIZE - INSN_MAX)
+    if ((b->rip & (PAGE_SIZE - 1)) + b->length > PAGE_SIZE)
         return;
     if (hot_space.code + BLOCK_CODE_MOST > hot_code + HOT_SIZE) {
         forget_all();
         return;
     }
     hot_space.part = b->part;
+    hot_space.most = b->instructions; /* it has no more parts than there are */
     make_block(v, b, there, &hot_space);
     b->code = there;
     b->checked = places_time;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was found of the guest's pages is forgotten when the guest runs again: only then can it
- * flush its TLB. */
+/* What was found of the guest's pages is forgotten when the guest runs, which may flush its TLB. */
 #include "kernel/base/string.h"
 #include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/blocks/places.h"
@@ -21,6 +20,7 @@ static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | run
 /* The entries that hold a page, by their number in all tables. */
 static uint16_t filled[ACCESSES * PLACES];
 static unsigned filled_count;
+static bool written; /* some may be of ACCESS_WRITE */
 
 static void empty_place(unsigned i)
 {
@@ -39,6 +39,7 @@ static void fill_place(uint64_t address, enum access access, uint8_t *host)
     if ((place->page ^ address) / PAGE_SIZE % PLACES)
         filled[filled_count++] = (uint16_t)(access * PLACES + address / PAGE_SIZE % PLACES);
     *place = (struct place){ address & -PAGE_SIZE, host };
+    written |= access == ACCESS_WRITE;
 }
 
 bool place_may_hold_code(uint64_t host)
@@ -64,7 +65,8 @@ void place_holds_code(uint64_t host)
     if (*page == tag || *page == run_number)
         return;
     *page = *page % PAGE_SIZE != run_number ? tag : run_number;
-    forget_written();
+    if (written)
+        forget_written();
 }
 
 uint8_t *place_look_up(const struct vcpu *v, uint64_t address, enum access access)
@@ -92,6 +94,7 @@ void places_forget(void)
     places_time++;
     while (filled_count)
         empty_place(filled[--filled_count]);
+    written = false;
     run_number = (run_number + 1) % PAGE_SIZE;
     if (run_number)
         return;

@@ -78,8 +78,7 @@ static COLD void copy_instruction(struct emitter *e, const struct copied *s)
         emit_move(e, STORE, stack, PLACE(r) + 8 * RSP);
 }
 
-/* A MOV of the register, or of an immediate, to or from the memory operand: what PUSH and POP do.
- */
+/* A MOV of the register, or of an immediate, to or from the memory operand, for PUSH and POP. */
 static COLD void emit_access(struct emitter *e, uint8_t op, unsigned reg, int64_t immediate)
 {
     struct copied s = { .form = 'm', .has_modrm = true, .memory = true };
