@@ -36,14 +36,6 @@ struct driver *driver_at(uint64_t address)
     return NULL;
 }
 
-bool driver_loaded(const char *name)
-{
-    for_each_in(d, drivers)
-        if (d->base && string_same(d->name, name))
-            return true;
-    return false;
-}
-
 uint64_t driver_caller(void) { return thread_current()->driver_caller; }
 
 struct driver *driver_at_slot(uint64_t address)
@@ -112,7 +104,10 @@ NTSTATUS NtLoadDriver(PUNICODE_STRING DriverServiceName)
         else
             file[n++] = (char)wide[i];
     print_to(file + n, sizeof file - n, ".sys");
-    return driver_loaded(file) ? STATUS_IMAGE_ALREADY_LOADED : STATUS_OBJECT_NAME_NOT_FOUND;
+    for_each_in(d, drivers)
+        if (d->base && string_same(d->name, file))
+            return STATUS_IMAGE_ALREADY_LOADED;
+    return STATUS_OBJECT_NAME_NOT_FOUND;
 }
 
 void driver_left(struct driver *driver, const char *format, ...)

@@ -39,8 +39,6 @@ bool driver_stop(struct driver *driver, bool started);
  * addresses of its slot. */
 struct driver *driver_free_slot(void);
 void driver_take_slot(struct driver *driver);
-/* Whether one of this name is loaded, in any case. */
-bool driver_loaded(const char *name);
 /* The driver whose image contains the address; NULL: none. Any IRQL. */
 struct driver *driver_at(uint64_t address);
 /* The driver whose slot contains the address, in its image or after it; NULL: none. Any IRQL. */

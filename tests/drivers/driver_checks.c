@@ -128,25 +128,43 @@ static VOID NTAPI on_thread(HANDLE ProcessId, HANDLE ThreadId, BOOLEAN Create)
 
 static VOID NTAPI on_process(HANDLE ParentId, HANDLE ProcessId, BOOLEAN Create) {}
 
-static VOID NTAPI set_event(PVOID Context) { KeSetEvent(Context, IO_NO_INCREMENT, FALSE); }
+NTKERNELAPI NTSTATUS NTAPI PsLookupThreadByThreadId(HANDLE ThreadId, PVOID *Thread);
+
+static volatile LONG went_on;
+
+static VOID NTAPI set_and_end(PVOID Context)
+{
+    KeSetEvent(Context, IO_NO_INCREMENT, FALSE);
+    PsTerminateSystemThread(STATUS_SUCCESS);
+    went_on = 1;
+}
 
 static VOID check_threads(VOID)
 {
     KEVENT event;
     HANDLE handle;
-    PVOID thread;
+    PVOID thread, same = NULL;
     KeInitializeEvent(&event, NotificationEvent, FALSE);
     SUCCEEDS(PsSetCreateThreadNotifyRoutine(on_thread));
-    CHECK(PsCreateSystemThread(&handle, THREAD_ALL_ACCESS, NULL, NULL, NULL, set_event, &event) ==
+    CHECK(PsCreateSystemThread(&handle, THREAD_ALL_ACCESS, NULL, NULL, NULL, set_and_end, &event) ==
           STATUS_SUCCESS);
+    IS(ObReferenceObjectByHandle(handle, 0x1000000, NULL, UserMode, &thread, NULL),
+       STATUS_ACCESS_DENIED);
     CHECK(ObReferenceObjectByHandle(handle, SYNCHRONIZE, NULL, KernelMode, &thread, NULL) ==
           STATUS_SUCCESS);
     SUCCEEDS(KeWaitForSingleObject(thread, Executive, KernelMode, FALSE, NULL));
-    CHECK(KeReadStateEvent(&event) == 1 && begun == 1 && ended == 1);
+    CHECK(KeReadStateEvent(&event) == 1 && begun == 1 && ended == 1 && !went_on);
     CHECK(PsGetThreadId(thread) && thread != KeGetCurrentThread() &&
           PsGetCurrentThreadId() != PsGetThreadId(thread));
+    LONG_PTR references = ObReferenceObject(thread);
+    CHECK(ObDereferenceObject(thread) == references - 1 && ObReferenceObject(thread) == references);
+    ObDereferenceObject(thread);
     ObDereferenceObject(thread);
     SUCCEEDS(ZwClose(handle));
+    CHECK(PsLookupThreadByThreadId(PsGetCurrentThreadId(), &same) == STATUS_SUCCESS &&
+          same == (PVOID)KeGetCurrentThread());
+    ObDereferenceObject(same);
+    IS(PsLookupThreadByThreadId((HANDLE)(ULONG_PTR)1, &same), STATUS_INVALID_PARAMETER);
     SUCCEEDS(PsRemoveCreateThreadNotifyRoutine(on_thread));
     CHECK(PsRemoveCreateThreadNotifyRoutine(on_thread) == STATUS_PROCEDURE_NOT_FOUND);
     SUCCEEDS(PsSetCreateProcessNotifyRoutine(on_process, FALSE));

@@ -81,8 +81,3 @@ TEST(selfcheck, lock_held, "hangs with a spin lock: nobody can go on")
     for (;;)
         pass_nops();
 }
-
-TEST(selfcheck, leak_irql, "returns at DISPATCH_LEVEL, which is a failure")
-{
-    irql_raise(DISPATCH_LEVEL);
-}

@@ -15,12 +15,7 @@ NTSTATUS ZwCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
                        BOOLEAN InitialState);
 NTSTATUS ZwSetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS ZwResetEvent(HANDLE EventHandle, PLONG PreviousState);
-NTSTATUS ZwCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
-                           POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount,
-                           LONG MaximumCount);
 NTSTATUS ZwReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG PreviousCount);
-NTSTATUS ZwCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
-                        POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner);
 NTSTATUS ZwReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
 NTSTATUS ZwResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 NTSTATUS ZwSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PVOID TimerApcRoutine,

@@ -25,7 +25,7 @@ my @house = qw(
     kernel/image 1040
     kernel/services 780
     kernel 1020
-    kernel/driver 4330
+    kernel/driver 4320
     kernel/init 520
     boot 1930
     tests/harness 7330
@@ -44,12 +44,12 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
     kernel/user 9460
-    tests/ring3 7920
+    tests/ring3 7910
     tests/guests 6290
     tests/machines 2380
     tests/tools 8050
     tests/programs 3755
-    tests/drivers 2790
+    tests/drivers 2760
     tests/samples 1260
     tests/mutants 670
     doc 660
