@@ -309,12 +309,9 @@ linux: override export COMMANDS := $(subst $$$$,$$,$(value COMMANDS))
 linux: all
 	@tests/guests/linux
 
-# Of logs of runs; LOG and A, B are files.
+# Of logs of runs, the files LOG.
 report: all
 	@BUILD=$(BUILD) tests/tools/report $(LOG)
-
-compare:
-	@tests/tools/compare '$(A)' '$(B)'
 
 # The machine runs in a session of its own: Ctrl-C is for gdb. Symbols are those of the kernel and
 # of ring 3.
@@ -388,7 +385,7 @@ clean:
 	rm -rf $(BUILD)
 
 -include $(OBJ:.o=.d) $(WIN_OBJECTS:.o=.d)
-ACTIONS := usb linux suite run report compare trace bench list pmcsources debug test fuzz \
+ACTIONS := usb linux suite run report trace bench list pmcsources debug test fuzz \
         fuzz-guest fuzz-images quirks mutants machines soak distro check rooms format clean
 .PHONY: FORCE all kernel payloads help help-all deps iso $(ACTIONS)
 

@@ -47,7 +47,7 @@ my %lines = (@house, qw(
     tests/ring3 7910
     tests/guests 6290
     tests/machines 2380
-    tests/tools 8050
+    tests/tools 7910
     tests/programs 3755
     tests/drivers 2760
     tests/samples 1260

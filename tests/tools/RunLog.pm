@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# A log of a run, read for tests/tools/report and tests/tools/compare: machine, PMU, results and
-# what was measured. A log that did not come whole, or that contradicts itself, is refused with the
-# reason. tests/tools/report-fields describes the result.
+# A log of a run, read for tests/tools/report: machine, PMU, results and what was measured. A log
+# that did not come whole, or that contradicts itself, is refused with the reason.
+# tests/tools/report-fields describes the result.
 package RunLog;
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# tests/tools/report and tests/tools/compare: pages and JSON of logs made here, hostile ones among
-# them, and of a real run. A page is read tag by tag.
+# tests/tools/report: pages and JSON of logs made here, hostile ones among them, and of a real run.
+# A page is read tag by tag.
 use strict;
 use warnings;
 use Test::More;
@@ -203,9 +203,7 @@ refused('no log', join('', map { chr } 0 .. 255) x 1000, qr/there is no line/);
 
 file('refused.log', $whole . $whole);
 for (['tests/tools/report /nowhere.log', 2], ['tests/tools/report /', 2],
-     ['tests/tools/compare', 2], ["tests/tools/compare $good", 2],
-     ["tests/tools/compare $good /nowhere", 2], ["tests/tools/compare $good ''", 2],
-     ["tests/tools/compare $good $dir/refused.log", 99]) {
+     ["tests/tools/report $dir/refused.log", 99]) {
     my ($status, $output) = run_it($_->[0]);
     ok($status == $_->[1] && $output =~ /^(?:usage|tests)[^\n]*\n\z/, "wrong use: $_->[0]")
         or diag("$status: $output");
@@ -386,38 +384,6 @@ sub of_code
         $text =~ s/38209:/38209/r, $text =~ s/ Microsoft Hv.*//sr, '', 'x' x 1000;
     is((run_it('tests/tools/report --qr'))[0], 2, 'no text');
 }
-
-# --- compare
-
-sub compared
-{
-    my ($name, $a, $b, $want, @says) = @_;
-    my $files = file('a.log', $a) . ' ' . file('b.log', $b);
-    my ($status, $output) = run_it("tests/tools/compare $files");
-    is($status, $want, "$name: $want");
-    like($output, $_, "$name: says so") for @says;
-    return $output;
-}
-
-my $other = log_of($facts =~ s/Golden/Raptor/r, $tests =~ s/: 47/: 48/r, 'FAIL 1 of 5 tests');
-my $output = compared('the same log', $whole, $whole, 0,
-                      qr/# SAME: the same verdict; 0 tests differ\n\z/);
-unlike($output, qr/^(?:Machine|Tests|Measured)/m, 'nothing differs');
-compared('other numbers', $whole, $other, 0, qr/^  PMU, kind 1:\n    A .*Golden.*\n    B .*Raptor/m,
-         qr/^Measured\n  hal_pmc_sets.cost:\n    A cost: 3 counters: 47 /m,
-         qr/^    A cost: 3 counters: 47 .*\n    B cost: 3 counters: 48 /m,
-         qr/^# SAME/m);
-my $fixed = log_of($facts, $tests =~ s/^not ok/ok/mr, 'PASS 5 tests');
-my $more = log_of($facts, "ok new.one\nok new.two\n$tests", 'FAIL 1 of 7 tests');
-my $less = log_of($facts, $tests =~ s/^ok profile.*\n//mr, 'FAIL 1 of 4 tests');
-compared('a test that passes now', $whole, $fixed, 1,
-         qr/^Tests: failed in A, passed in B\n  tp_config.full\n/m,
-         qr/not the same verdict; 1 tests differ/);
-compared('a test more', $whole, $more, 1,
-         qr/^Tests: missing in A, passed in B\n  new.one new.two\n/m, qr/2 tests differ/);
-compared('a test less', $whole, $less, 1,
-         qr/^Tests: passed in A, missing in B\n  profile_picture.by_time\n/m);
-compared('a hostile log', $whole, text_of('hostile.log'), 1, qr/^[\n\x20-\x7e]*\z/);
 
 # --- What the kernel really prints is understood.
 
