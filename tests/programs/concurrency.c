@@ -115,6 +115,9 @@ static void check_locks(void)
     DeleteCriticalSection(&section);
     IS(InitializeCriticalSectionAndSpinCount(&section, 77), TRUE);
     IS(SetCriticalSectionSpinCount(&section, 99), 77);
+    IS(TryEnterCriticalSection(&section) && TryEnterCriticalSection(&section), TRUE);
+    LeaveCriticalSection(&section);
+    LeaveCriticalSection(&section);
     DeleteCriticalSection(&section);
     IS(TryAcquireSRWLockShared(&lock) && !TryAcquireSRWLockExclusive(&lock), TRUE);
     ReleaseSRWLockShared(&lock);
@@ -134,42 +137,6 @@ static void check_slots(void)
     IS(end_of(start(use_slot, (PVOID)7, 0)), TRUE);
     IS(ended, 7);
     IS(FlsFree(slot) && !FlsFree(slot), TRUE);
-}
-
-/* Threads want it at once, take it twice each, and have most of their stacks in use. */
-static int plain;
-static DWORD WINAPI take_section(LPVOID number)
-{
-    char stack[700 * 1024];
-    memset(stack, (int)(LONG_PTR)number, sizeof stack);
-    for (int i = 0; i < 1000; i++) {
-        if (i % 2)
-            EnterCriticalSection(&section);
-        else
-            while (!TryEnterCriticalSection(&section))
-                SwitchToThread();
-        if (!TryEnterCriticalSection(&section)) /* who has it may */
-            return ~0u;
-        int seen = *(volatile int *)&plain;
-        LeaveCriticalSection(&section);
-        if (i % 16 == 0) /* let others in, who may not come */
-            SwitchToThread();
-        *(volatile int *)&plain = seen + 1;
-        LeaveCriticalSection(&section);
-    }
-    return (DWORD)((volatile char *)stack)[plain];
-}
-
-static void check_section(void)
-{
-    HANDLE threads[THREADS];
-    InitializeCriticalSection(&section);
-    for (ULONG_PTR n = 0; n < THREADS; n++)
-        threads[n] = start(take_section, (PVOID)n, 0);
-    for (unsigned n = 0; n < THREADS; n++)
-        IS(end_of(threads[n]), n);
-    IS(plain, 1000 * THREADS);
-    DeleteCriticalSection(&section);
 }
 
 /* --- Lists that threads push to, and take whole, at once. --- */
@@ -216,7 +183,6 @@ int main(int count, char **words)
         check_timers();
     IS(next_handle(), next);
     check_locks();
-    check_section();
     check_slots();
     check_lists();
     return check_result();

@@ -186,7 +186,7 @@ check('tests/programs/runtime.cpp', q(PROGRAM_ARGS='"a b" c\d e\"f g\\' PMU=none
 check('tests/programs/static.c', "PMU=none SMP=$_", 0, qr/\Awide\n85 checks, 0 wrong\n# PASS/)
     for 1, 4;
 # CPUs that really run at once, too.
-check('tests/programs/concurrency.c', "PMU=none SMP=$_", 0, qr/\A66 checks, 0 wrong\n# PASS/)
+check('tests/programs/concurrency.c', "PMU=none SMP=$_", 0, qr/\A58 checks, 0 wrong\n# PASS/)
     for 1, 4;
 check('tests/programs/concurrency.c', 'PMU=none SMP=4 ICOUNT=off PROGRAM_ARGS=at_once', 0,
       qr/\A[1-9]\d+ checks, 0 wrong\n# PASS/);

@@ -48,7 +48,7 @@ my %lines = (@house, qw(
     tests/guests 6290
     tests/machines 2380
     tests/tools 7910
-    tests/programs 3755
+    tests/programs 3730
     tests/drivers 2760
     tests/samples 1260
     tests/mutants 670
