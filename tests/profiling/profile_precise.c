@@ -66,6 +66,16 @@ static void run_loop(void *unused)
     irql_lower(old);
 }
 
+/* A picture of both ways, of one loop. */
+static void print_samples(unsigned at, bool precise)
+{
+    print("# events of the instruction at +%u, by %s:", at, precise ? "records" : "interrupts");
+    for (unsigned i = 0; i < LOOP_BYTES; i++)
+        if (counts[i])
+            print(" %u samples at +%u", counts[i], i);
+    print("\n");
+}
+
 /* All samples, and those at an address of the loop. */
 static void check_samples(unsigned at, bool precise, unsigned on_cpus)
 {
@@ -98,6 +108,7 @@ TEST(profile_precise, addresses,
         start_objects(source, PMU_BIT(on_cpus) - 1);
         team_run(run_loop, on_cpus);
         end_objects();
+        print_samples(e->at, i % 2);
         check_samples(e->at, i % 2, on_cpus);
         remove_precise(source);
     }
