@@ -11,7 +11,8 @@ static bool counter_runs(const struct counter *c, bool user)
     return c->event && (user ? c->user : c->kernel);
 }
 
-/* With the quirk wrap0 a counter that wraps to exactly 0 overflows at its next event only. */
+/* With the quirk wrap0 a counter that wraps to exactly 0 overflows at its next event only; one that
+ * writes records is armed at once. */
 static void add_events(struct vcpu *v, unsigned counter, uint64_t n)
 {
     struct counter *c = &v->pmu.counters[counter];
@@ -22,7 +23,7 @@ static void add_events(struct vcpu *v, unsigned counter, uint64_t n)
     if (virt_quirks.bug == BUG_CARRY && (c->value + n) >> 31 != c->value >> 31)
         v->pmu.status |= counter_status(counter);
     c->value += n;
-    c->late = virt_quirks.wrap0 && (c->value == mask + 1 || (c->late && !n));
+    c->late = virt_quirks.wrap0 && !c->pebs && (c->value == mask + 1 || (c->late && !n));
     if (c->pebs && c->value > mask)
         v->pmu.ds.armed |= counter_status(counter);
     else if (late || (c->value > mask && !c->late))
@@ -266,8 +267,8 @@ static uint64_t least_left(const struct vcpu *v, bool user, bool iterations, uin
         bool armed = v->pmu.ds.armed & counter_status(i);
         if (!counter_runs(c, user) || !(c->pmi || c->pebs) || (iterations && !in_iteration(v, c)))
             continue;
-        uint64_t events =
-            c->late || armed ? 1 : counter_mask(v->pmu.model) - c->value + 1 + virt_quirks.wrap0;
+        uint64_t wrap = counter_mask(v->pmu.model) - c->value + 1;
+        uint64_t events = c->late || armed ? 1 : wrap + (virt_quirks.wrap0 && !c->pebs);
         uint64_t left = instructions_left(v, c, events);
         least = left < least ? left : least;
     }

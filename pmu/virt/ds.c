@@ -170,8 +170,8 @@ static bool wants_groups(const struct pmu *p)
 {
     bool wants = false;
     for_each_bit(bit, p->ds.due)
-        wants |= bit < 32 ? p->counters[bit].select & SELECT_ADAPTIVE
-                          : p->fixed_control >> (4 * (bit - 32)) & FIXED_ADAPTIVE;
+        wants |= bit < FIXED_FIRST ? p->counters[bit].select & SELECT_ADAPTIVE
+                                   : p->fixed_control >> (4 * (bit - 32)) & FIXED_ADAPTIVE;
     return wants;
 }
 

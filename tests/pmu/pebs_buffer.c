@@ -280,7 +280,8 @@ static void try_odds(unsigned)
         memcpy(at, area, left < sizeof *area ? left : sizeof *area);
         lab_wrmsr(DS_AREA, o->area ? o->area : (uint64_t)area);
         pebs_record(CTR0, NULL);
-        if (!CHECK_EQ(at->index - index, bytes) | !CHECK_EQ(lab_caught.pmis, o->threshold < 0))
+        bool moved = CHECK_EQ(at->index - index, bytes);
+        if (!CHECK_EQ(lab_caught.pmis, o->threshold < 0) || !moved)
             test_note("%s", o->what);
         if (o->records == MANY)
             CHECK_EQ(*(const uint8_t *)(index + bytes), PEBS_GUARD);

@@ -18,15 +18,13 @@ pretend($mixed, 'exit 35');
 my (undef, $output) = run_it('ACCEL=tcg');
 like($output, qr/\Q$mixed\E\z/, 'a pipe gets the stream as it came');
 $output = `TERM=xterm NO_COLOR= ACCEL=tcg script -qec tests/tools/run /dev/null 2>&1 </dev/null`;
-like($output, qr/\e\[31mnot ok 3 - a\.three\e\[0m/, 'on a terminal a failure is red');
-my $plain = $output =~ s/\r\n/\n/gr =~ s/[^\n]*\r\e\[K//gr =~ s/\e\[\d*m//gr;
-like($plain, qr/\A# machine: .*\n\Q@{[<<'END']}\E\z/, 'groups, failures in full, skips by reason');
+my $plain = $output =~ s/\r\n/\n/gr =~ s/[^\n]*\r\e\[K//gr;
+like($plain, qr/\A# machine: .*\n\n\Q@{[<<'END']}\E\z/, 'a terminal gets what did not pass');
 # kernel
+TAP version 13
+1..5
 # tests/harness/test.c:7: x = 1, want 2
 not ok 3 - a.three
-a                        1 passed, 1 failed, 1 skipped
-b                        1 passed, 1 skipped
-     2 skipped: needs 2 CPUs
 # 2 passed, 1 failed, 2 skipped, 9 checks
 # FAIL 1 of 5
 END
