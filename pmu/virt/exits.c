@@ -3,7 +3,6 @@
  * instruction that the host executes here counts 1 after its effect; one that faults counts
  * nothing. */
 #include "kernel/base/x86.h"
-#include "pmu/virt/blocks/nested.h"
 #include "pmu/virt/guests/bios.h"
 #include "pmu/virt/guests/control.h"
 #include "pmu/virt/cpuid.h"
@@ -157,7 +156,6 @@ static void exit_interrupt(struct vcpu *v)
     uint32_t taken = svm_take_interrupt(), vector = taken - TAKEN;
     if (!taken)
         return;
-    nested_interrupted();
     platform_interrupt(v, vector);
     v->vmcb.inject = vector | INJECT_INTERRUPT | INJECT_VALID;
 }

@@ -6,6 +6,7 @@
  * what was injected to exit_int_info even when it was delivered, so that field is not used. */
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks/blocks.h"
+#include "pmu/virt/blocks/nested.h"
 #include "pmu/virt/debug.h"
 #include "pmu/virt/quirk.h"
 
@@ -159,6 +160,12 @@ static void join_soft_ints(struct vmcb *g)
         g->exit_code = EXIT_SOFT_INT;
 }
 
+/* IN and OUT of a port. */
+static bool asks_device(const struct insn *i)
+{
+    return i->map == MAP_ONE && (i->op & 0xf4) == 0xe4;
+}
+
 void entry_account(struct vcpu *v, uint64_t clock)
 {
     bool step = v->step.active, injected = v->run.injected & INJECT_VALID;
@@ -170,6 +177,8 @@ void entry_account(struct vcpu *v, uint64_t clock)
     v->run.inject_failed = inject_failed(v);
     if (injected && !v->run.inject_failed)
         account_delivery(v);
+    if (!v->step.done || asks_device(&v->step.insn))
+        nested_device();
     if (v->step.done)
         account_step(v, !injected && v->run.user);
     else

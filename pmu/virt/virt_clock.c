@@ -110,11 +110,10 @@ bool clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
     return true;
 }
 
-/* --- The guest's time. A step takes the host over a thousand units of the clock. While the guest
- * is stepped because each of its instructions must be decoded, it sees as many units as
- * instructions: on the TSC at once, on the HPET when it may look, on the ACPI timer by platform.c.
- * For foreign guests: where this kernel waits for a time, a step that takes long is soon there. L:
- * the token. --- */
+/* --- The guest's time. A step takes the host over a thousand units of the clock. While anything
+ * counts the guest sees as many units as instructions: on the TSC at once, on the HPET when it may
+ * look, on the ACPI timer by platform.c. For foreign guests: where this kernel waits for a time, a
+ * step that takes long is soon there. L: the token. --- */
 
 static uint64_t hpet_excess; /* hidden time that the HPET still shows */
 
@@ -135,8 +134,8 @@ void clock_enter(struct vcpu *v)
 {
     if (virt_step || !virt_foreign)
         return;
-    v->clock.hides = v->step.active && v->pmu.decoding[v->run.user];
     hide_time(v, rdtsc(), instructions_retired(v) - v->clock.left_retired);
+    v->clock.hides = v->step.active;
     if (hpet_excess >= alarm_tick && (!v->clock.hides || alarm_is_touched(v)))
         hpet_excess -= alarm_set_back(hpet_excess);
     v->vmcb.tsc_offset = v->clock.ahead - virt_hidden;
@@ -145,7 +144,6 @@ void clock_enter(struct vcpu *v)
 uint64_t clock_look(struct vcpu *v)
 {
     if (virt_foreign) {
-        v->clock.hides |= v->pmu.decoding[v->vmcb.cpl == 3];
         hide_time(v, rdtsc(), instructions_retired(v) - v->clock.left_retired);
         v->vmcb.tsc_offset = v->clock.ahead - virt_hidden;
     }
@@ -155,4 +153,5 @@ uint64_t clock_look(struct vcpu *v)
 void clock_leave(struct vcpu *v, uint64_t clock)
 {
     hide_time(v, v->r.start + clock, v->run.length);
+    v->clock.hides = virt_foreign && !virt_step && (v->pmu.counting || v->step.active);
 }

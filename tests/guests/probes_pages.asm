@@ -1,9 +1,10 @@
 ; SPDX-License-Identifier: MIT
 ; Probes of transparent.asm: what a guest does to its page tables, and what lies across two pages.
-; The pages PAIR, and the next one, are not side by side in memory.
-PAIR equ FAR_MAP + 0x40004000
+PAIR equ FAR_MAP + 0x40004000           ; and the next page are not side by side in memory
 PAIR_ENTRY equ table_far + 8 * 4
 SMAP equ 0x200000
+DEVICE_PAGE equ ASKED - 4096            ; nobody else writes to these two
+ASKED equ 0x901000
 
 ; The first page of PAIR becomes the second; %1 tells the processor so.
 %macro move_page 1+
@@ -141,43 +142,56 @@ probe "PUSHFQ changes code that ran", K64, 2
     pushfq
     mov rsp, rsi
     call rbx
-probe "CALL by a register of code that changes every third time", K64, 2
-    mov dword [second_page + 16], 0xc311b0 ; MOV AL, n; RET
-    mov rbx, PAIR + 16
-    mov ecx, 9
-    mov esi, 3
-    zero eax, edx
-.again:
-    call rbx
-    imul edx, edx, 3
-    add edx, eax
-    dec esi
-    jnz .same
-    mov esi, 3
-    inc byte [second_page + 17]
-.same:
-    dec ecx
-    jnz .again
-probe "a jump to code that a step changes every third time", K64, 2
-    mov dword [second_page + 16], 0xe7ff11b0 ; MOV AL, n; JMP RDI
-    mov rbx, PAIR + 16
+; By %1 12 times: %2, MOV AL, n and the way back, at RBX. What follows is for each third time.
+%macro often 2
+    mov dword [rbx], %2
     lea rdi, [.back]
     mov ecx, 12
-    mov r8d, 2
     mov esi, 3
-    zero eax, edx
+    zero ebp
 .again:
-    jmp rbx
+    zero eax
+    %1 rbx
 .back:
-    imul edx, edx, 3
-    add edx, eax
+    imul ebp, ebp, 3
+    add ebp, eax
     dec esi
     jnz .same
     mov esi, 3
-    btc [second_page + 17], r8d
+%endmacro
+%macro often_end 0-1+
 .same:
+    %1
     dec ecx
     jnz .again
+    mov eax, ebp
+%endmacro
+probe "CALL by a register of code that changes every third time", K64, 2
+    mov rbx, PAIR + 16
+    often call, 0xc311b0
+    inc byte [second_page + 17]
+    often_end
+probe "a jump to code that a step changes every third time", K64, 2
+    mov rbx, PAIR + 16
+    mov r8d, 2
+    often jmp, 0xe7ff11b0
+    btc [second_page + 17], r8d
+    often_end
+; By fw_cfg: the next byte of its key 0. Its numbers have their high byte first.
+probe "a jump to code that a device changes every third time", K64, 2
+    mov dword [ASKED], 0x0a000000
+    mov dword [ASKED + 4], 0x01000000
+    mov rbx, DEVICE_PAGE + 17
+    bswap rbx
+    mov [ASKED + 8], rbx
+    mov rbx, DEVICE_PAGE + 16
+    often jmp, 0xe7ff11b0
+    mov eax, ASKED
+    bswap eax
+    mov edx, 0x518
+    out dx, eax
+    mov dword [ASKED], 0x02000000
+    often_end btc [ASKED + 64], ecx     ; a step
 probe "code across the last page's end", K64, 2
     mov word [scratch + 4094], 0x11b8
     mov rbx, LAST_PAGE + 4094

@@ -98,12 +98,6 @@ probe_%[number]:
     xor ecx, ecx
     cpuid
 %endmacro
-%macro zero 1-*
-    %rep %0
-    xor %1, %1
-    %rotate 1
-    %endrep
-%endmacro
 %macro send 1                           ; the APIC's ICR
     mov rsi, 0xfee00300
     mov dword [rsi], %1

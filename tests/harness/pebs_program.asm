@@ -31,12 +31,6 @@ rsp_outside: dq 0
 pebs_rows:
 section .text
 
-%macro zero 1-*
-    %rep %0
-    xor %1, %1
-    %rotate 1
-    %endrep
-%endmacro
 ; Registers into the words from RBX + 16 on; none: leaves one out.
 %macro keep 1-*
     %assign n 2

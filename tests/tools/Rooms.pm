@@ -9,7 +9,7 @@ use Text;
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
     kernel/nt 1560
-    kernel/base 3080
+    kernel/base 3090
     kernel/mm 680
     kernel/console 670
     pmu 2980
@@ -28,7 +28,7 @@ my @house = qw(
     kernel/driver 4320
     kernel/init 520
     boot 1930
-    tests/harness 7330
+    tests/harness 7320
     tests/hal 3920
     tests/pmu 6930
     tests/vpmu 2760

@@ -17,8 +17,8 @@ bool nested_has_strings(uint64_t physical);
 /* Searches it too, if it is unknown. Whether each write there changes what is known. */
 bool nested_watch(uint64_t physical, const uint8_t *page);
 extern uint64_t nested_changes; /* of what is known */
-/* A device interrupts: what it wrote before, nested paging has not seen. */
-static inline void nested_interrupted(void) { nested_changes++; }
+/* A device may have written, which nested paging has not seen. */
+static inline void nested_device(void) { nested_changes++; }
 /* From now on there is always a map, in which the page cannot be written but while it is open. */
 void nested_guard(uint64_t physical);
 void nested_open(bool open);
