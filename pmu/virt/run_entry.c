@@ -12,6 +12,9 @@
 
 #define STEP_TICKS 4 /* closer to the wrap than this many of the alarm's ticks: step */
 
+#define RFLAGS_ZERO 0xffffffffffc08028 /* always */
+#define RFLAGS_FREE 0xad5              /* what code often changes: arithmetic flags, IF */
+
 enum { OP_PUSHF = 0x9c, OP_POPF = 0x9d, OP_IRET = 0xcf, OP_STI = 0xfb };
 
 /* TF for one instruction. The guest's own TF comes back in end_step. */
@@ -160,6 +163,18 @@ static void join_soft_ints(struct vmcb *g)
         g->exit_code = EXIT_SOFT_INT;
 }
 
+/* From CMPXCHG16B to the next instruction that changes the flags QEMU 7.2 has chance bits in them,
+ * which last if an exit comes there, or a timer: TF among them, whose trap is none. */
+static void clean_flags(struct vcpu *v)
+{
+    struct vmcb *g = &v->vmcb;
+    if (!(g->rflags & RFLAGS_ZERO))
+        return;
+    g->rflags = (g->rflags & RFLAGS_FREE) | (v->run.rflags & ~(uint64_t)RFLAGS_FREE);
+    if (g->exit_code == EXIT_EXCEPTION + VECTOR_DB && !(g->rflags & RFLAGS_TF))
+        g->exit_code = EXIT_NMI;
+}
+
 /* IN and OUT of a port. */
 static bool asks_device(const struct insn *i)
 {
@@ -169,6 +184,7 @@ static bool asks_device(const struct insn *i)
 void entry_account(struct vcpu *v, uint64_t clock)
 {
     bool step = v->step.active, injected = v->run.injected & INJECT_VALID;
+    clean_flags(v);
     join_soft_ints(&v->vmcb);
     v->step.done = step && end_step(v);
     v->step.alone &= !step;
@@ -279,6 +295,7 @@ void entry_prepare(struct vcpu *v)
             alarm_claim(v, slice_end); /* aim_alarm() did not want one */
         begin_step(v);
     }
+    v->run.rflags = v->vmcb.rflags;
 }
 
 /* A PMI that is due at the end of the run is delivered before the instruction that caused

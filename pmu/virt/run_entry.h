@@ -9,7 +9,7 @@
 
 /* The guest's run: from its entry to its exit. */
 struct run {
-    uint64_t rip;         /* at entry */
+    uint64_t rip, rflags; /* at entry */
     uint64_t injected;    /* vmcb.inject at entry */
     bool user;            /* CPL 3 at entry */
     bool inject_failed;   /* the delivery of `injected` raised an exception */

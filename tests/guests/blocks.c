@@ -134,10 +134,10 @@ static void start_list(void)
 /* A hash of the entries, newest first; 0: there are none. */
 static uint64_t hash_list(void)
 {
-    uint64_t hash = 0, top = rdmsr(TOS);
+    uint64_t hash = 0, top = read_msr(TOS);
     for (unsigned i = 0; i < DEPTH; i++) {
         uint32_t entry = (uint32_t)(top - i) % DEPTH;
-        hash = (hash * 31 + rdmsr(FROM + entry)) * 31 + rdmsr(TO + entry);
+        hash = (hash * 31 + read_msr(FROM + entry)) * 31 + read_msr(TO + entry);
     }
     return hash;
 }
@@ -182,8 +182,8 @@ static void run_code(struct state *s, bool counting, uint64_t counts[COUNTS])
     for (unsigned i = 0; i < PAGES; i++)
         s->pages = s->pages << 2 | (user_table[i] >> 5 & 3);
     for (unsigned i = 0; i < COUNTERS; i++)
-        counts[i] = rdmsr(0xc1 + i);
-    counts[COUNTERS] = rdmsr(0x309);
+        counts[i] = read_msr(0xc1 + i);
+    counts[COUNTERS] = read_msr(0x309);
 }
 
 static bool differ(const void *a, const void *c, uint64_t n)
@@ -282,9 +282,7 @@ static void make_machine(void)
     asm volatile("mov %%cr0,%0\nmov %%cr4,%1" : "=r"(cr0), "=r"(cr4));
     cr0 |= 0x10000;                                /* WP */
     asm volatile("mov %0,%%cr4" : : "r"(cr4 | 4)); /* TSD */
-    uint32_t r[4];
-    cpuid(7, r);
-    has_avx2 = r[1] >> 5 & 1;
+    has_avx2 = cpuid(7, 0).ebx >> 5 & 1;
     if (has_avx2) /* OSFXSR, OSXSAVE; all of it on */
         asm volatile("mov %0,%%cr4\n\txsetbv" : : "r"(cr4 | 4 | 0x40600), "c"(0), "a"(7), "d"(0));
     user |= (cr4 & 0x1000) << 37; /* LA57 */

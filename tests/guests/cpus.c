@@ -31,7 +31,7 @@ static volatile bool nmi_stays; /* its handler does not return */
 static void turn_on(void)
 {
     if (x2apic)
-        try_wrmsr(0x1b, rdmsr(0x1b) | 1 << 10);
+        try_wrmsr(0x1b, read_msr(0x1b) | 1 << 10);
 }
 
 static void write_apic(uint32_t at, uint32_t value)
@@ -44,7 +44,7 @@ static void write_apic(uint32_t at, uint32_t value)
 
 static uint32_t read_apic(uint32_t at)
 {
-    return x2apic ? (uint32_t)rdmsr(0x800 + at / 16) : APIC(at);
+    return x2apic ? (uint32_t)read_msr(0x800 + at / 16) : APIC(at);
 }
 
 bool trap_handler(struct frame *f)
@@ -52,7 +52,7 @@ bool trap_handler(struct frame *f)
     bool interrupt = f->vector == 2 || f->vector >= 32;
     taken += interrupt;
     while (f->vector == 2 && nmi_stays)
-        asm volatile("pause");
+        pause();
     if (f->vector >= 32)
         write_apic(0xb0, 0);
     return !interrupt && !expected_fault(f);
@@ -72,16 +72,11 @@ static void send_to(uint32_t id, void (*write)(uint32_t), uint32_t icr)
 static bool has_begun(uint32_t n)
 {
     for (unsigned i = 0; i < PATIENCE && began.count != n; i++)
-        asm volatile("pause");
+        pause();
     return began.count == n;
 }
 
-static uint32_t signature(void)
-{
-    uint32_t r[4];
-    cpuid(1, r);
-    return r[0];
-}
+static uint32_t signature(void) { return cpuid(1, 0).eax; }
 
 static void say_began(const char *how, uint32_t n)
 {
@@ -158,17 +153,18 @@ static void take_interrupts(void)
         APIC(0xd0) = 2u << 24;
     }
     for (takes = true; takes;)
-        asm volatile("sti\nhlt\ncli");
+        sti_hlt();
+    cli();
 }
 
 /* With state that INIT clears: SYSCALL, a breakpoint, a list of branches. */
 static void spin(void)
 {
-    try_wrmsr(0xc0000080, rdmsr(0xc0000080) | 1);
+    try_wrmsr(0xc0000080, read_msr(0xc0000080) | 1);
     try_wrmsr(0x1d9, 1);
     asm volatile("mov %0, %%dr7" : : "r"(0x403ul));
     for (;; turns++)
-        asm volatile("pause");
+        pause();
 }
 
 static void init_itself(void)
@@ -201,7 +197,7 @@ static void interrupt(uint32_t to, uint32_t command, uint32_t before)
     uint32_t n = taken;
     send_to(to, move_register, command);
     for (unsigned k = 0; k < PATIENCE && taken == n; k++)
-        asm volatile("pause");
+        pause();
     say_hex(" ", taken - before);
 }
 
@@ -216,7 +212,7 @@ static void interrupt_each_way(uint32_t other)
         takes = false;
         begin(other, take_interrupts);
         for (unsigned k = 0; k < PATIENCE && !takes; k++)
-            asm volatile("pause");
+            pause();
         say_all(" SVR % TPR %", spurious, priority);
         for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
             nmi_stays = turn == 0 && i == sizeof ways / sizeof *ways - 1;
@@ -262,7 +258,7 @@ static volatile uint32_t turn;
 static uint64_t stop_counter(void)
 {
     try_wrmsr(intel ? 0x186 : 0xc0010000, 0);
-    return rdmsr(intel ? 0xc1 : 0xc0010004);
+    return read_msr(intel ? 0xc1 : 0xc0010004);
 }
 
 static volatile uint64_t last_tsc;
@@ -271,7 +267,7 @@ static volatile unsigned went_back;
 /* Time is the same on both, although the virtual PMU hides what it spends on each. */
 static void look_at_tsc(void)
 {
-    uint64_t now = tsc();
+    uint64_t now = rdtsc();
     went_back += now < last_tsc;
     last_tsc = now;
 }
@@ -289,11 +285,11 @@ static void count_there(void)
 {
     for (uint32_t n = 1; n <= TURNS; n++) {
         while (turn < n)
-            asm volatile("pause");
+            pause();
         count_here(1);
         turn = n + 0x10000;
         while (turn == n + 0x10000)
-            asm volatile("pause");
+            pause();
     }
 }
 
@@ -311,7 +307,7 @@ static void count_both(uint32_t other)
         turn = n;
         count_here(0);
         while (turn != n + 0x10000)
-            asm volatile("pause");
+            pause();
         same += counts[0] == counts[1];
         turn = n;
     }
@@ -352,14 +348,12 @@ static void say_page(void)
 
 void payload_main(uint32_t magic, uint32_t info)
 {
-    uint32_t features[4];
     (void)magic;
     intel = is_intel();
     for (unsigned v = 0; v < 256; v++)
         set_gate(v, stubs[v], 8, 0, 0x8e);
     mask_pics();
-    cpuid(1, features);
-    x2apic = features[2] >> 21 & 1;
+    x2apic = cpuid(1, 0).ecx >> 21 & 1;
     turn_on();
     say_page();
     place();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What guests of the virtual PMU begin with, beside guest.inc: traps, COM1, the APIC, the end. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
+#include "kernel/base/x86.h"
 
 struct frame {
     uint64_t rax, rcx, rdx, rbx, rsi, rdi, r8, r9, r10, r11;
@@ -27,49 +26,10 @@ void payload_main(uint32_t magic, uint32_t info);
 
 uint64_t fault_resume, fault_vector;
 
-static inline void out8(uint16_t port, uint8_t v)
-{
-    asm volatile("outb %0,%1" : : "a"(v), "Nd"(port));
-}
+static inline bool is_intel(void) { return cpuid(0, 0).ebx == 0x756e6547; }
 
-static inline uint8_t in8(uint16_t port)
-{
-    uint8_t v;
-    asm volatile("inb %1,%0" : "=a"(v) : "Nd"(port));
-    return v;
-}
-
-static inline uint32_t in32(uint16_t port)
-{
-    uint32_t value;
-    asm volatile("inl %1,%0" : "=a"(value) : "Nd"(port));
-    return value;
-}
-
-static inline uint64_t tsc(void)
-{
-    uint32_t low, high;
-    asm volatile("rdtsc" : "=a"(low), "=d"(high));
-    return low | (uint64_t)high << 32;
-}
-
-static inline void cpuid_at(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
-{
-    asm volatile("cpuid"
-                 : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3])
-                 : "a"(leaf), "c"(subleaf));
-}
-
-static inline void cpuid(uint32_t leaf, uint32_t r[4]) { cpuid_at(leaf, 0, r); }
-
-static inline bool is_intel(void)
-{
-    uint32_t r[4];
-    cpuid(0, r);
-    return r[1] == 0x756e6547;
-}
-
-static inline uint64_t rdmsr(uint32_t msr)
+/* 0 if it faults. */
+static inline uint64_t read_msr(uint32_t msr)
 {
     uint64_t value = 0;
     try_rdmsr(msr, &value);
@@ -121,9 +81,9 @@ static inline void say_values(const char *text, const uint64_t *values)
 /* Status for isa-debug-exit. */
 static inline void end(unsigned code)
 {
-    asm volatile("outl %0,%1" : : "a"(code), "Nd"((uint16_t)0xf4));
+    out32(0xf4, code);
     for (;;)
-        asm volatile("cli\nhlt");
+        cli_hlt();
 }
 
 /* A fault that try_... expects goes on after it. */

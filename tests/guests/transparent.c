@@ -156,7 +156,7 @@ static void count_all(const struct probe *from, const struct probe *to)
         try_wrmsr(select, 0);
         say("counted: ");
         say(current->name);
-        say_all(": % in ring 3\n", rdmsr(counter));
+        say_all(": % in ring 3\n", read_msr(counter));
     }
 }
 

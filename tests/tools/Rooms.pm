@@ -29,7 +29,7 @@ my @house = qw(
     kernel/init 520
     boot 1930
     tests/harness 7320
-    tests/hal 3920
+    tests/hal 3900
     tests/pmu 6930
     tests/vpmu 2760
     tests/profiling 3240
@@ -45,7 +45,7 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 my %lines = (@house, qw(
     kernel/user 9460
     tests/ring3 7910
-    tests/guests 6290
+    tests/guests 6310
     tests/machines 2380
     tests/tools 7910
     tests/programs 3730
