@@ -35,8 +35,6 @@ static VOID check_handle(VOID)
     ZwClose(handle);
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
-
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
     DriverObject->DriverUnload = unload;

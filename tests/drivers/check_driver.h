@@ -17,6 +17,8 @@ static void check(ULONG line, PCSTR what, long long found, long long wanted)
 #define CHECK(condition) check(__LINE__, #condition, !!(condition), TRUE)
 #define SUCCEEDS(call) IS(call, STATUS_SUCCESS)
 
+static inline VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
+
 /* What DriverEntry ends with: the last line, and its status. */
 static NTSTATUS check_result(void)
 {

@@ -214,7 +214,7 @@ static VOID NTAPI outlive(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argum
 }
 
 /* The driver stays until the DPC on the other processor has ended. */
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
+static VOID NTAPI unload_calls(PDRIVER_OBJECT DriverObject)
 {
     KeInitializeDpc(&of_end, outlive, NULL);
     KeSetTargetProcessorDpc(&of_end, (CCHAR)!KeGetCurrentProcessorNumberEx(NULL));
@@ -224,7 +224,7 @@ static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
     UNICODE_STRING counted = RTL_CONSTANT_STRING(L"counted");
-    DriverObject->DriverUnload = unload;
+    DriverObject->DriverUnload = unload_calls;
     check_dpcs();
     check_timers();
     check_registers();

@@ -239,8 +239,6 @@ static VOID check_shared(VOID)
     CHECK(KeQueryInterruptTime() >= *(const volatile ULONG64 *)0xfffff78000000008);
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
-
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
     DriverObject->DriverUnload = unload;

@@ -97,8 +97,6 @@ static VOID check_system(VOID)
     CHECK(RtlGetVersion(&version) == STATUS_INVALID_PARAMETER);
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
-
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
     DriverObject->DriverUnload = unload;

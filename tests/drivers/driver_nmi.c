@@ -107,8 +107,6 @@ static VOID check_removal(VOID)
     KeRevertToUserAffinityThread();
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
-
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
     PHYSICAL_ADDRESS at;

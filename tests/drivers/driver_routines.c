@@ -169,8 +169,6 @@ static VOID check_strings(VOID)
     IS(CALL(USHORT, towlower, USHORT)('Z'), 'z');
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
-
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
     DriverObject->DriverUnload = unload;

@@ -186,8 +186,6 @@ static VOID check_registers(VOID)
     KeLowerIrql(irql);
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
-
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
     DriverObject->DriverUnload = unload;

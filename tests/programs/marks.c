@@ -2,10 +2,7 @@
 /* A program marks regions of its own by TraceEvent in a session that counts at system calls and
  * thread switches, as pmctrace does (github.com/cmuratori/pmctrace): a region begins at the return
  * of the call that marks its begin, and ends at the entry of the call that marks its end. */
-#include <windows.h>
-#include <evntrace.h>
-#include <evntcons.h>
-#include "check.h"
+#include "session.h"
 
 #define REGIONS 4
 #define CPUS 2
@@ -13,9 +10,6 @@ enum { SWITCH = 36, ENTER = 51, EXIT = 52, BEGIN = 1, END = 2 };
 
 static const GUID thread_events = {
     0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0, 0xc0, 0x4f, 0xd7, 0xba, 0x7c }
-};
-static const GUID call_events = {
-    0xce1dbfb4, 0x137e, 0x4da6, { 0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc }
 };
 static const GUID own = {
     0x5c96d7f7, 0xb1ea, 0x4fbe, { 0x86, 0x55, 0xe0, 0x43, 0x1e, 0x23, 0x2e, 0x53 }
@@ -37,11 +31,6 @@ struct mark {
     EVENT_TRACE_HEADER header;
     ULONG64 owner;
     ULONG region, unused;
-};
-
-struct session {
-    EVENT_TRACE_PROPERTIES p;
-    WCHAR more[64], name[64];
 };
 
 static struct {
@@ -70,6 +59,7 @@ static void on_mark(const EVENT_RECORD *e, unsigned cpu)
     const ULONG64 *data = e->UserData;
     IS(e->UserDataLength, sizeof(struct mark) - sizeof(EVENT_TRACE_HEADER));
     IS(data[0], 0x123456789);
+    IS(e->EventHeader.ProcessId, GetCurrentProcessId());
     const ULONG r = (ULONG)data[1];
     if (opcode == BEGIN) {
         regions[r].thread = e->EventHeader.ThreadId;
@@ -199,32 +189,20 @@ static void refusals(TRACEHANDLE session)
     IS(TraceEvent(session, &large.header), 186 /* ERROR_INVALID_FLAG_NUMBER */);
 }
 
-static DWORD WINAPI read_events(PVOID trace) { return ProcessTrace(trace, 1, NULL, NULL); }
-
 int main(void)
 {
     static struct session s;
-    EVENT_TRACE_LOGFILEW log = { .LoggerName = s.name,
-                                 .EventRecordCallback = on_event,
-                                 .ProcessTraceMode = PROCESS_TRACE_MODE_REAL_TIME |
-                                                     PROCESS_TRACE_MODE_EVENT_RECORD |
-                                                     PROCESS_TRACE_MODE_RAW_TIMESTAMP };
     TRACEHANDLE session = 0;
     start(&session, &s);
-    TRACEHANDLE trace = OpenTraceW(&log);
-    IS(trace != INVALID_PROCESSTRACE_HANDLE, 1);
-    HANDLE reader = CreateThread(NULL, 0, read_events, &trace, 0, NULL);
+    HANDLE reader = start_reader(&s, on_event);
     for (ULONG r = 0; r < REGIONS; r++) {
         IS(mark(session, BEGIN, r), 0);
         for (ULONG_PTR n = 100000 * (r + 1); n; n--)
             __asm__ volatile("" : "+r"(n));
         IS(mark(session, END, r), 0);
     }
-    IS(ControlTraceW(session, NULL, &s.p, EVENT_TRACE_CONTROL_STOP), 0);
-    IS(s.p.EventsLost, 0);
+    end_session(session, &s, reader);
     IS(mark(session, BEGIN, 0), ERROR_INVALID_HANDLE);
-    WaitForSingleObject(reader, INFINITE);
-    CloseTrace(trace);
     for (LONG64 r = 0; r < REGIONS; r++) {
         const LONG64 more = regions[r].count - 200000 * (r + 1);
         printf("region %lld: %lld instructions, %lu switches\n", r, regions[r].count,

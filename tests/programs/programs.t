@@ -194,7 +194,7 @@ check('tests/programs/win32.c', qq{PROGRAM_ARGS='"a b" c' PMU=none SMP=$_}, 1, q
     )as sixteen bits, [\w -]+, which go as two parts\n(?x:
     )# a write to handle 0x0 was refused: status 0xc0000008\nw{299}\n(?x:
     )(?:# a write to handle 0x7 was refused: status 0xc00000(?:05|08|bb)\n){4}(?x:
-    )176 checks, 0 wrong\n# FAIL the program ended with 42$/m) for 1, 4;
+    )177 checks, 0 wrong\n# FAIL the program ended with 42$/m) for 1, 4;
 check('tests/programs/crt.c', "PMU=none SMP=$_", 0, qr/\Av\|   42\|1\|pq\|\nab\n(?x:
     )# a write to handle 0x0 was refused: status 0xc0000008\n(?x:
     )Assertion failed: holds, file crt\.c, line 7\n82 checks, 0 wrong\n# PASS/) for 1, 4;

@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The stacks after system calls, as the kernel walks them, are those that RtlVirtualUnwind walks in
  * the program; a stack that is none ends the walk and nothing else. */
-#include <windows.h>
-#include <evntrace.h>
-#include <evntcons.h>
-#include "check.h"
+#include "session.h"
 
 #define DEPTH 16
 #define CYCLES_MAX 2500 /* of 16 frames on the default machine, where an instruction takes one */
 enum { ENTER = 51, STACK = 32, ADDRESSES = 128 };
 
-static const GUID call_events = {
-    0xce1dbfb4, 0x137e, 0x4da6, { 0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc }
-};
 static const GUID stack_events = {
     0xdef2fe46, 0x7bd6, 0x4b80, { 0xbd, 0x94, 0xf5, 0x7f, 0xe2, 0x0d, 0x0c, 0xe3 }
-};
-
-struct session {
-    EVENT_TRACE_PROPERTIES p;
-    WCHAR more[64], name[64];
 };
 
 /* System calls where a prologue has done its first half, and an epilogue its first. The data of the
@@ -190,16 +179,9 @@ static void set_stacks(TRACEHANDLE session, const CLASSIC_EVENT_ID *events)
        ERROR_WMI_INSTANCE_NOT_FOUND);
 }
 
-static DWORD WINAPI read_events(PVOID trace) { return ProcessTrace(trace, 1, NULL, NULL); }
-
 int main(void)
 {
     static struct session s;
-    EVENT_TRACE_LOGFILEW log = { .LoggerName = s.name,
-                                 .EventRecordCallback = on_event,
-                                 .ProcessTraceMode = PROCESS_TRACE_MODE_REAL_TIME |
-                                                     PROCESS_TRACE_MODE_EVENT_RECORD |
-                                                     PROCESS_TRACE_MODE_RAW_TIMESTAMP };
     const CLASSIC_EVENT_ID calls = { call_events, ENTER, { 0 } };
     TRACEHANDLE session = 0;
     yield_call = (void *)GetProcAddress(GetModuleHandleA("ntdll.dll"), "NtYieldExecution");
@@ -230,13 +212,8 @@ int main(void)
     call_in_kernel();
     IS(TraceSetInformation(session, TraceStackTracingInfo, NULL, 0), 0); /* no more */
     yield_call();
-    TRACEHANDLE trace = OpenTraceW(&log);
-    IS(trace != INVALID_PROCESSTRACE_HANDLE, 1);
-    HANDLE reader = CreateThread(NULL, 0, read_events, &trace, 0, NULL);
-    IS(ControlTraceW(session, NULL, &s.p, EVENT_TRACE_CONTROL_STOP), 0);
-    IS(s.p.EventsLost, 0);
-    WaitForSingleObject(reader, INFINITE);
-    CloseTrace(trace);
+    HANDLE reader = start_reader(&s, on_event);
+    end_session(session, &s, reader);
     printf("%lu stacks, %lu match; one of %lu addresses takes %lld cycles\n", stacks,
            matches + half_done, addresses, cost);
     IS(counts[0] >= DEPTH + 3, 1);

@@ -233,6 +233,19 @@ TEST_USER(handling_input, without_stack,
     RemoveVectoredExceptionHandler(h);
 }
 
+static BYTE *guarded;
+static void read_guarded(void) { *(volatile BYTE *)guarded; }
+
+TEST_USER(handling_input, guard_page,
+          "the first access to a guard page is STATUS_GUARD_PAGE_VIOLATION, the next is none")
+{
+    guarded = VirtualAlloc(NULL, 1, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE | PAGE_GUARD);
+    CHECK(survive(read_guarded));
+    CHECK_STATUS(found.ExceptionCode, STATUS_GUARD_PAGE_VIOLATION);
+    CHECK(!survive(read_guarded));
+    CHECK(VirtualFree(guarded, 0, MEM_RELEASE));
+}
+
 TEST_USER(handling_input, debug_registers,
           "a thread's debug registers and last branch read as 0; to set one is "
           "STATUS_NOT_SUPPORTED")

@@ -11,7 +11,7 @@
 # `make mutants N=60 ROOM='hal kernel/ke'`: so many lines, changed by the operators of Mutants.pm.
 # From 60 on the tests that reach the line look (Cover.pm), on each machine, if they are few and
 # the kernel does not pass there when it starts; else those of the line's room look first, then all.
-# What no test noticed is listed at the end, with the shares that were noticed by room and by
+# What no test noticed is said at once, and at the end the shares that were noticed by room and by
 # operator; SHARE percent of all must be. KIND=people: only what people do and a slip of the hand
 # does not; or a regex for names of operators. Words choose of the lines:
 # N=99999 KIND=people prove -v tests/tools/mutants.t :: 'pmc.c:96 bound'.
@@ -345,7 +345,7 @@ syswrite $numbers, pack 'N', $_ for 0 .. $#mutants;
 close $numbers;
 my %said;
 
-my (%all, %noticed, %of_kind, %seen, @unnoticed);
+my (%all, %noticed, %of_kind, %seen);
 for my $n (0 .. $#mutants) {
     while (!exists $said{$n} && defined(my $line = readline $results)) {
         $said{$1} = $2 if $line =~ /^(\d+) (.*)/;
@@ -366,11 +366,10 @@ for my $n (0 .. $#mutants) {
     $noticed{$of} += $said =~ /^(?:noticed|crashed|hung)/;
     $of_kind{$what}++;
     $seen{$what} += $said =~ /^(?:noticed|crashed|hung)/;
-    push @unnoticed, "$file:$line $what, $said\n    $from\n    $to" if $said =~ /^unnoticed/;
+    diag("$file:$line $what, $said\n    $from\n    $to") if $said =~ /^unnoticed/;
 }
 1 while wait > 0;
 exit 0 if !@generated;
-diag($_) for @unnoticed;
 my ($sum, $of) = (0, 0);
 for (sort keys %all) {
     diag(sprintf '%-18s %d of %d noticed', $_, $noticed{$_}, $all{$_});
