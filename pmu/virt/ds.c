@@ -163,7 +163,7 @@ static void make_plain(struct vcpu *v, struct record *r)
     add_memory(v, r);
     r->word[r->count - 1] = v->run.rip; /* transactions follow it here */
     add_word(r, 0);
-    add_word(r, clock_look(v));
+    add_word(r, rdtsc() + v->vmcb.tsc_offset);
 }
 
 static bool wants_groups(const struct pmu *p)
@@ -182,7 +182,7 @@ static void make_adaptive(struct vcpu *v, struct record *r)
     add_word(r, config);
     add_word(r, v->run.rip);
     add_word(r, p->ds.due);
-    add_word(r, clock_look(v));
+    add_word(r, rdtsc() + v->vmcb.tsc_offset);
     if (config & GROUP_MEMORY)
         add_memory(v, r);
     if (config & GROUP_GPR)

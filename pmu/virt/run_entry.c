@@ -164,15 +164,18 @@ static void join_soft_ints(struct vmcb *g)
 }
 
 /* From CMPXCHG16B to the next instruction that changes the flags QEMU 7.2 has chance bits in them,
- * which last if an exit comes there, or a timer: TF among them, whose trap is none. */
-static void clean_flags(struct vcpu *v)
+ * which last if an exit comes there, or a timer. TF's trap is none, IRET's #GP by NT neither: an
+ * exception that is one comes again. Instructions that the clock counted though they faulted. */
+static uint64_t clean_flags(struct vcpu *v)
 {
     struct vmcb *g = &v->vmcb;
+    uint64_t vector = g->exit_code - EXIT_EXCEPTION;
     if (!(g->rflags & RFLAGS_ZERO))
-        return;
+        return 0;
     g->rflags = (g->rflags & RFLAGS_FREE) | (v->run.rflags & ~(uint64_t)RFLAGS_FREE);
-    if (g->exit_code == EXIT_EXCEPTION + VECTOR_DB && !(g->rflags & RFLAGS_TF))
+    if (vector == VECTOR_GP || (vector == VECTOR_DB && !(g->rflags & RFLAGS_TF)))
         g->exit_code = EXIT_NMI;
+    return vector == VECTOR_GP;
 }
 
 /* IN and OUT of a port. */
@@ -184,7 +187,7 @@ static bool asks_device(const struct insn *i)
 void entry_account(struct vcpu *v, uint64_t clock)
 {
     bool step = v->step.active, injected = v->run.injected & INJECT_VALID;
-    clean_flags(v);
+    clock -= clean_flags(v);
     join_soft_ints(&v->vmcb);
     v->step.done = step && end_step(v);
     v->step.alone &= !step;

@@ -160,8 +160,7 @@ probe "PUSHFQ changes code that ran", K64, 2
     mov esi, 3
 %endmacro
 %macro often_end 0-1+
-.same:
-    %1
+.same: %1
     dec ecx
     jnz .again
     mov eax, ebp

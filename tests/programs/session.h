@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session in real time, whose events a thread takes until it ends. */
+/* A session in real time, whose events a thread takes until it ends, all of them. */
 #pragma once
 #include <windows.h>
 #include <evntrace.h>
@@ -30,7 +30,6 @@ static HANDLE start_reader(struct session *s, PEVENT_RECORD_CALLBACK callback)
     return CreateThread(NULL, 0, read_events, &s->events, 0, NULL);
 }
 
-/* Stops the session: every event was taken. */
 static void end_session(TRACEHANDLE session, struct session *s, HANDLE reader)
 {
     IS(ControlTraceW(session, NULL, &s->p, EVENT_TRACE_CONTROL_STOP), 0);

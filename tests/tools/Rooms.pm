@@ -13,7 +13,7 @@ my @house = qw(
     kernel/mm 680
     kernel/console 670
     pmu 2980
-    pmu/virt 11130
+    pmu/virt 11140
     pmu/pebs 290
     hal/machine 2220
     hal/buffers 200
@@ -29,7 +29,7 @@ my @house = qw(
     kernel/init 520
     boot 1930
     tests/harness 7320
-    tests/hal 3890
+    tests/hal 3880
     tests/pmu 6930
     tests/vpmu 2760
     tests/profiling 3240
