@@ -3,7 +3,7 @@
 # NAME.def, and the tests' program. The Makefile includes this.
 # Of <windows.h> only what a library needs: all of it, and all vector extensions of gcc's, took four
 # fifths of the time of a build. kernel/user/include stands before gcc's own. Many parameters of
-# Windows' functions mean nothing here. An index that is none is an exception, not what lies there.
+# Windows' functions mean nothing here. An index outside its array is #UD, as are overflows.
 WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -DNOSERVICE -DNOMCX -DNOIME \
           -D_INC_VIRTDISK -D_WINNETWK_ -Ikernel/user/include -I. \
           -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -fno-builtin -fno-stack-protector \

@@ -12,8 +12,8 @@
 
 #define STEP_TICKS 4 /* closer to the wrap than this many of the alarm's ticks: step */
 
-#define RFLAGS_ZERO 0xffffffffffc08028 /* always */
-#define RFLAGS_FREE 0xad5              /* what code often changes: arithmetic flags, IF */
+#define RFLAGS_ZERO 0xffffffffffc08028 /* the reserved bits that read as 0 */
+#define RFLAGS_FREE 0xad5              /* arithmetic flags and IF, which code changes often */
 
 enum { OP_PUSHF = 0x9c, OP_POPF = 0x9d, OP_IRET = 0xcf, OP_STI = 0xfb };
 
@@ -163,31 +163,31 @@ static void join_soft_ints(struct vmcb *g)
         g->exit_code = EXIT_SOFT_INT;
 }
 
-/* From CMPXCHG16B to the next instruction that changes the flags QEMU 7.2 has chance bits in them,
- * which last if an exit comes there, or a timer. TF's trap is none, IRET's #GP by NT neither: an
- * exception that is one comes again. Instructions that the clock counted though they faulted. */
-static uint64_t clean_flags(struct vcpu *v)
+/* After CMPXCHG16B, until an instruction sets the flags, QEMU 7.2 has chance bits in them; an exit
+ * or a timer makes these last. TF then traps, NT faults at an IRET that is not intercepted. Both
+ * are dropped: a real fault comes again. */
+static void clean_flags(struct vcpu *v)
 {
     struct vmcb *g = &v->vmcb;
     uint64_t vector = g->exit_code - EXIT_EXCEPTION;
     if (!(g->rflags & RFLAGS_ZERO))
-        return 0;
+        return;
     g->rflags = (g->rflags & RFLAGS_FREE) | (v->run.rflags & ~(uint64_t)RFLAGS_FREE);
     if (vector == VECTOR_GP || (vector == VECTOR_DB && !(g->rflags & RFLAGS_TF)))
         g->exit_code = EXIT_NMI;
-    return vector == VECTOR_GP;
 }
 
-/* IN and OUT of a port. */
-static bool asks_device(const struct insn *i)
+/* By a port or by memory. The commonest steps reach no more than the stack. */
+static bool may_ask_device(const struct insn *i)
 {
-    return i->map == MAP_ONE && (i->op & 0xf4) == 0xe4;
+    bool stack = i->op == OP_POPF || i->op == OP_IRET || i->op == OP_STI || (i->op & 0xf0) == 0x50;
+    return i->map == MAP_ONE ? !stack : insn_has_memory(i);
 }
 
 void entry_account(struct vcpu *v, uint64_t clock)
 {
     bool step = v->step.active, injected = v->run.injected & INJECT_VALID;
-    clock -= clean_flags(v);
+    clean_flags(v);
     join_soft_ints(&v->vmcb);
     v->step.done = step && end_step(v);
     v->step.alone &= !step;
@@ -196,7 +196,7 @@ void entry_account(struct vcpu *v, uint64_t clock)
     v->run.inject_failed = inject_failed(v);
     if (injected && !v->run.inject_failed)
         account_delivery(v);
-    if (!v->step.done || asks_device(&v->step.insn))
+    if (!v->step.done || may_ask_device(&v->step.insn))
         nested_device();
     if (v->step.done)
         account_step(v, !injected && v->run.user);

@@ -112,7 +112,7 @@ static void map_all(void)
     uint64_t second = user_table[DATA + 1]; /* what is side by side is not so in memory */
     user_table[DATA + 1] = user_table[DATA + 2];
     user_table[DATA + 2] = second;
-    asm volatile("mov %%cr3,%%rax\nmov %%rax,%%cr3" : : : "rax", "memory");
+    write_cr3(read_cr3());
 }
 
 /* Of ring 3, near ones: the list does not depend on how the code was executed. */

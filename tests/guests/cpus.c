@@ -76,14 +76,12 @@ static bool has_begun(uint32_t n)
     return began.count == n;
 }
 
-static uint32_t signature(void) { return cpuid(1, 0).eax; }
-
 static void say_began(const char *how, uint32_t n)
 {
     bool has = has_begun(n);
     say(how);
     say_all(": began % times % dx the signature % cr0 % cr4 % efer % di % dr7 % debugctl %", has,
-            began.count, began.dx == signature(), began.cr0, began.cr4, began.efer, began.di,
+            began.count, began.dx == cpuid(1, 0).eax, began.cr0, began.cr4, began.efer, began.di,
             began.dr7, began.debugctl);
     say_all(" NMIs % flags % sp % cs % ds % gdt % idt %\n", began.nmis, began.flags, began.sp,
             began.cs, began.ds, began.gdt[0], began.idt[0]);

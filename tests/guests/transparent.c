@@ -117,11 +117,9 @@ static void say_real_mode(unsigned mode, const char *name)
 /* What some probes leave. */
 static void end_smap(void)
 {
-    uint64_t cr4;
     pml4[0] |= 4;
-    asm volatile("mov %%cr4,%0" : "=r"(cr4));
-    if (cr4 & SMAP)
-        asm volatile("mov %0,%%cr4" : : "r"(cr4 & ~SMAP));
+    if (read_cr4() & SMAP)
+        write_cr4(read_cr4() & ~SMAP);
 }
 
 static void run_probes(unsigned mode, const struct probe *from, const struct probe *to)

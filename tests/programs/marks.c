@@ -134,13 +134,9 @@ static void start(TRACEHANDLE *session, struct session *s)
     CLASSIC_EVENT_ID events[] = { { thread_events, SWITCH, { 0 } },
                                   { call_events, ENTER, { 0 } },
                                   { call_events, EXIT, { 0 } } };
-    s->p.Wnode.BufferSize = sizeof *s;
-    s->p.LoggerNameOffset = offsetof(struct session, name);
     IS(ControlTraceW(0, L"Win32PMCTrace", &s->p, EVENT_TRACE_CONTROL_STOP),
        ERROR_WMI_INSTANCE_NOT_FOUND);
-    s->p.Wnode.ClientContext = 3;
-    s->p.Wnode.Flags = WNODE_FLAG_TRACED_GUID | 0x00800000 /* WNODE_FLAG_VERSIONED_PROPERTIES */;
-    s->p.LogFileMode = EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE;
+    s->p.Wnode.Flags |= 0x00800000; /* WNODE_FLAG_VERSIONED_PROPERTIES */
     s->p.EnableFlags =
         EVENT_TRACE_FLAG_CSWITCH | EVENT_TRACE_FLAG_NO_SYSCONFIG | EVENT_TRACE_FLAG_SYSTEMCALL;
     IS(StartTraceW(session, L"Win32PMCTrace", &s->p), 0);
@@ -191,7 +187,7 @@ static void refusals(TRACEHANDLE session)
 
 int main(void)
 {
-    static struct session s;
+    static struct session s = SESSION;
     TRACEHANDLE session = 0;
     start(&session, &s);
     HANDLE reader = start_reader(&s, on_event);

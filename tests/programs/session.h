@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session in real time, whose events a thread takes until it ends, all of them. */
+/* A session in real time, and a thread that takes all its events until it ends. */
 #pragma once
 #include <windows.h>
 #include <evntrace.h>
@@ -15,6 +15,17 @@ struct session {
     WCHAR more[64], name[64];
     TRACEHANDLE events;
 };
+
+#define SESSION                                                                                    \
+    {                                                                                              \
+        .p = {                                                                                     \
+            .Wnode = { .BufferSize = sizeof(struct session),                                       \
+                       .ClientContext = 3,                                                         \
+                       .Flags = WNODE_FLAG_TRACED_GUID },                                          \
+            .LogFileMode = EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE,            \
+            .LoggerNameOffset = offsetof(struct session, name)                                     \
+        }                                                                                          \
+    }
 
 static DWORD WINAPI read_events(PVOID trace) { return ProcessTrace(trace, 1, NULL, NULL); }
 

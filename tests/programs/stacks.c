@@ -181,18 +181,13 @@ static void set_stacks(TRACEHANDLE session, const CLASSIC_EVENT_ID *events)
 
 int main(void)
 {
-    static struct session s;
+    static struct session s = SESSION;
     const CLASSIC_EVENT_ID calls = { call_events, ENTER, { 0 } };
     TRACEHANDLE session = 0;
     yield_call = (void *)GetProcAddress(GetModuleHandleA("ntdll.dll"), "NtYieldExecution");
     bad = VirtualAlloc(NULL, 0x10000, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
     for (unsigned i = 0; i < 0x10000 / 8; i++)
         bad[i] = (ULONG64)deep + 0x40; /* frames without an end */
-    s.p.Wnode.BufferSize = sizeof s;
-    s.p.LoggerNameOffset = offsetof(struct session, name);
-    s.p.Wnode.ClientContext = 3;
-    s.p.Wnode.Flags = WNODE_FLAG_TRACED_GUID;
-    s.p.LogFileMode = EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE;
     s.p.EnableFlags = EVENT_TRACE_FLAG_SYSTEMCALL;
     IS(StartTraceW(&session, L"Stacks", &s.p), 0);
     set_stacks(session, &calls);

@@ -137,7 +137,7 @@ static void system_facts(void)
     IS(GetVersion(), 10 | 19045 << 16);
     IS(GlobalMemoryStatusEx(&room) && room.ullAvailPhys < room.ullTotalPhys, 1);
     GetNativeSystemInfo(&info);
-    IS(info.wProcessorArchitecture == PROCESSOR_ARCHITECTURE_AMD64, 1);
+    IS(info.wProcessorArchitecture, PROCESSOR_ARCHITECTURE_AMD64);
     IS(info.dwProcessorType, PROCESSOR_AMD_X8664);
     IS(info.dwPageSize == 4096 && info.dwAllocationGranularity == 65536, 1);
     memset(&start, 0xff, sizeof start);

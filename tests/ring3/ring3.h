@@ -24,7 +24,6 @@ void user_each_cpu(uint64_t selector);
 void user_rdpmc_each(uint64_t unused);
 /* Reads until the counters are lost, at once or after naps of a tick: no wrong number before. */
 void user_lose(uint64_t naps);
-void user_try_enable(uint64_t wanted);     /* the status of an enable */
 void user_speed_loop(uint64_t iterations); /* two instructions each, and nothing else */
 void user_speed_string(uint64_t pages);    /* one string instruction over as many new pages */
 

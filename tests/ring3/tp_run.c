@@ -180,10 +180,3 @@ void user_rdpmc_each(uint64_t unused)
             ring3_disable(profile);
     }
 }
-
-void user_try_enable(uint64_t wanted)
-{
-    THREAD_PERFORMANCE_DATA block;
-    CHECK_STATUS(ring3_set(0, 0, TRUE, &block), (NTSTATUS)wanted);
-    CHECK(ring3_profiled() == ((NTSTATUS)wanted == STATUS_SUCCESS));
-}
