@@ -16,10 +16,6 @@ static uint64_t more_at;
 static struct space_range ranges[BOOT_MEMORY_MAX + 1];
 static unsigned range_count;
 
-uint32_t space_physical(const void *p)
-{
-    return (uint32_t)((uint64_t)p - KERNEL_VMA + boot_info.moved);
-}
 uint8_t *space_at(uint64_t physical) { return (uint8_t *)(DIRECT_MAP + physical); }
 
 static uint64_t top_of_memory(const struct boot_info *boot)
@@ -101,7 +97,7 @@ bool space_make(struct boot_info *boot, uint64_t more)
 uint64_t space_end(void) { return ours; }
 uint8_t *space_more(void) { return space_at(more_at); }
 
-bool space_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsigned file)
+static bool may_be_put(const struct boot_info *boot, uint64_t start, uint64_t end, unsigned file)
 {
     struct space_range r;
     for (unsigned i = 0; i < boot->module_count; i++) {
@@ -128,7 +124,7 @@ bool space_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsig
 bool space_place(const struct boot_info *boot, const void *from, uint64_t size, uint64_t to,
                  uint64_t whole, unsigned file)
 {
-    if (!space_has(boot, to, to + whole, file))
+    if (!may_be_put(boot, to, to + whole, file))
         return false;
     memcpy(space_at(to), from, size);
     memset(space_at(to) + size, 0, whole - size);

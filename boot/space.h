@@ -12,10 +12,8 @@ struct boot_info;
 bool space_make(struct boot_info *boot, uint64_t more);
 /* Where those bytes are. */
 uint8_t *space_more(void);
-/* Whether a guest may be put there; if not, a line says why. `file`: the module it comes from,
- * which must not be overwritten either. */
-bool space_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsigned file);
-/* Copies bytes there and clears the rest of `whole`, if space_has. */
+/* Copies bytes there and clears the rest of `whole`, if a guest may be put there; if not, a line
+ * says why. `file`: the module it comes from, which must not be overwritten either. */
 bool space_place(const struct boot_info *boot, const void *from, uint64_t size, uint64_t to,
                  uint64_t whole, unsigned file);
 /* The n-th range of the guest's map: the loader's, but that what is ours is reserved. False: there
@@ -28,6 +26,5 @@ struct space_range {
 bool space_range(unsigned n, struct space_range *range);
 /* Where its memory ends, and we begin. */
 uint64_t space_end(void);
-/* The physical address of an object of this image, which has moved; and what is at an address. */
-uint32_t space_physical(const void *p);
+/* What is at a physical address. */
 uint8_t *space_at(uint64_t physical);

@@ -3,6 +3,7 @@
 #pragma once
 #include "kernel/ke/etw_stream.h"
 
+extern const struct object_type trace_type;
 /* The guard: held at PASSIVE_LEVEL and across IPIs; waiters yield. */
 void etw_enter(void);
 void etw_leave(void);

@@ -200,8 +200,9 @@ bool etw_next_buffer(struct etw_stream *s)
     return false;
 }
 
-void etw_stack(struct etw_stream *stream, uint64_t stamp, const struct thread *thread,
-               const struct trap_frame *sample)
+/* After a record of this processor. Interrupts off. */
+static void write_stack(struct etw_stream *stream, uint64_t stamp, const struct thread *thread,
+                        const struct trap_frame *sample)
 {
     uint64_t at[ETW_STACK_MOST];
     unsigned count = etw_walk(thread, sample, at);
@@ -259,7 +260,7 @@ void etw_follow(struct etw_stream *stream, enum etw_hook hook, uint64_t stamp,
         put_branches(stream, stamp, ran, list, hal_branches_take(list));
     }
     if (stream->stacks >> hook & 1)
-        etw_stack(stream, stamp, thread, sample);
+        write_stack(stream, stamp, thread, sample);
     if (branches)
         hal_branches_resume();
 }

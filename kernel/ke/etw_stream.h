@@ -110,9 +110,6 @@ NTSTATUS etw_event(TRACEHANDLE session, EVENT_TRACE_HEADER *event);
  * another one waits that comes next, or where the sample was taken. Interrupts off. */
 unsigned etw_walk(const struct thread *thread, const struct trap_frame *sample,
                   uint64_t at[ETW_STACK_MOST]);
-/* Writes that stack after a record of this processor. Interrupts off. */
-void etw_stack(struct etw_stream *stream, uint64_t stamp, const struct thread *thread,
-               const struct trap_frame *sample);
 /* Writes what follows a record of this processor: the branches before it, which are
  * those of `ran`, then a stack of `thread`, or what of it the session wants. Interrupts off. */
 void etw_follow(struct etw_stream *stream, enum etw_hook hook, uint64_t stamp,

@@ -23,9 +23,6 @@ struct object {
     DISPATCHER_HEADER header; /* L: dispatcher lock (sched.h) */
 };
 
-extern const struct object_type thread_type, process_type, profile_type, trace_type, event_type,
-    semaphore_type, mutant_type, timer_type;
-
 #define HANDLES_PER_PAGE 256
 #define HANDLE_PAGES 16 /* NT: 16 million handles; here 4096 */
 #define HANDLES_MAX (HANDLES_PER_PAGE * HANDLE_PAGES)

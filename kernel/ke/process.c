@@ -71,6 +71,14 @@ static bool make_teb(struct process *process, struct thread *thread)
     return done;
 }
 
+static void unequip(struct process *process, struct thread *thread)
+{
+    if (thread->user_stack)
+        memory_release(process, thread->user_stack);
+    if (thread->teb)
+        memory_release(process, thread->teb);
+}
+
 bool process_equip(struct process *process, struct thread *thread)
 {
     thread->user_stack_top =
@@ -79,16 +87,8 @@ bool process_equip(struct process *process, struct thread *thread)
         return false;
     if (make_teb(process, thread))
         return true;
-    process_unequip(process, thread);
+    unequip(process, thread);
     return false;
-}
-
-void process_unequip(struct process *process, struct thread *thread)
-{
-    if (thread->user_stack)
-        memory_release(process, thread->user_stack);
-    if (thread->teb)
-        memory_release(process, thread->teb);
 }
 
 bool process_join(struct process *process, struct thread *thread)
@@ -116,7 +116,7 @@ void process_leave(struct process *process, struct thread *thread)
     lock_release(&process->lock, irql);
     /* After the last thread the whole address space is freed. */
     if (__atomic_load_n(&process->threads, __ATOMIC_RELAXED) > 1)
-        process_unequip(process, thread);
+        unequip(process, thread);
     if (__atomic_fetch_sub(&process->threads, 1, __ATOMIC_ACQ_REL) == 1) {
         process->exit_status = process->ending ? process->end_status : thread->exit_status;
         __atomic_store_n(&process->ended, clock_ns(), __ATOMIC_RELAXED);

@@ -34,14 +34,13 @@ struct process {
     struct handle_table handles;
     struct memory memory; /* L: its own mutex */
 };
+extern const struct object_type process_type;
 
 /* A process without an image and without a thread; one reference for the caller. NULL without
  * memory. */
 struct process *process_create(void);
-/* Allocates the stack and TEB of a new thread in its process; false: no memory. And frees them
- * when the thread ends. */
+/* Allocates the stack and TEB of a new thread in its process; false: no memory. */
 bool process_equip(struct process *process, struct thread *thread);
-void process_unequip(struct process *process, struct thread *thread);
 /* A thread begins (false: the process is ending), a thread ends. */
 bool process_join(struct process *process, struct thread *thread);
 void process_leave(struct process *process, struct thread *thread);

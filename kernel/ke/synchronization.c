@@ -21,9 +21,9 @@ static void destroy_mutant(struct object *object)
 }
 
 WAITABLE_TYPE(event_type, "Event", waitable_destroy, EVENT_QUERY_STATE, EVENT_MODIFY_STATE);
-WAITABLE_TYPE(semaphore_type, "Semaphore", waitable_destroy, SEMAPHORE_QUERY_STATE,
-              SEMAPHORE_MODIFY_STATE);
-WAITABLE_TYPE(mutant_type, "Mutant", destroy_mutant, MUTANT_QUERY_STATE, 0);
+static WAITABLE_TYPE(semaphore_type, "Semaphore", waitable_destroy, SEMAPHORE_QUERY_STATE,
+                     SEMAPHORE_MODIFY_STATE);
+static WAITABLE_TYPE(mutant_type, "Mutant", destroy_mutant, MUTANT_QUERY_STATE, 0);
 
 /* --- Making them. --- */
 

@@ -8,7 +8,10 @@
  * STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED. Pointers to a previous state may be NULL.
  * NT: names are ignored: one program runs, and nothing opens by name. Nothing asks for a state. */
 #pragma once
+#include "kernel/ke/object.h"
 #include "kernel/nt/nt_dispatcher.h"
+
+extern const struct object_type event_type;
 
 /* STATUS_ACCESS_VIOLATION (handle, attributes); STATUS_INVALID_PARAMETER: the attributes' Length,
  * EventType, or the counts below; STATUS_INSUFFICIENT_RESOURCES. */

@@ -69,6 +69,7 @@ struct thread {
     unsigned trusted;
     uint64_t driver_caller; /* used by the thread itself: see kernel/driver/driver.h */
 };
+extern const struct object_type thread_type;
 _Static_assert(offsetof(struct thread, rsp) == THREAD_RSP, "layout.h");
 _Static_assert(offsetof(struct thread, profiling) == THREAD_PROFILING, "layout.h");
 _Static_assert(offsetof(struct thread, cpu) == THREAD_CPU, "layout.h");

@@ -19,7 +19,7 @@ static void destroy_timer(struct object *object)
     waitable_destroy(object);
 }
 
-WAITABLE_TYPE(timer_type, "Timer", destroy_timer, TIMER_QUERY_STATE, TIMER_MODIFY_STATE);
+static WAITABLE_TYPE(timer_type, "Timer", destroy_timer, TIMER_QUERY_STATE, TIMER_MODIFY_STATE);
 
 NTSTATUS NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
                        POBJECT_ATTRIBUTES ObjectAttributes, TIMER_TYPE TimerType)

@@ -27,6 +27,7 @@ struct profile {
     uint64_t first; /* the ULONG of the first one where it begins */
     uint64_t page_count;
 };
+extern const struct object_type profile_type;
 
 /* A histogram of [ProfileBase, ProfileBase + ProfileSize) in buckets of 2^BucketSize bytes, one
  * ULONG of Buffer for each. Process NULL: all processes. Statuses in the order of the checks:

@@ -103,7 +103,6 @@ our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/,
     kernel/ke/etw: etw_hooks
     kernel/ke/etw_stream: etw etw_hooks etw_stack
     kernel/ke/exception: exception_record
-    kernel/ke/object: timer_services
     kernel/ke/process: ending
     kernel/ke/synchronization: timer_services waiting
     kernel/ke/thread: ending living thread_cycles
@@ -120,7 +119,7 @@ our %ALSO = map { /^\s*(\S+): (.*)/ ? ($1 => [split ' ', $2]) : () } split /\n/,
     pmu/virt/blocks/hot_code: hot_copy
     pmu/virt/cpuid: own_leaf
     pmu/virt/run_entry: deliver exits
-    pmu/virt/model: count early model_amd models pmi refresh
+    pmu/virt/model: count early model_amd model_intel models pmi refresh
     pmu/virt/virt: host
 END
 
@@ -156,6 +155,15 @@ sub misplaced
                        grep { !$used{"$header: $_"} } @{ $ALSO{$header} } }
                  grep { $used{$_} } sort keys %ALSO;
     return @wrong;
+}
+
+# What no other file uses. Ring 3, weak names and macros are no symbols: of those the text decides.
+sub idle
+{
+    my ($home, $uses, @headers) = @_;
+    my %used = map { $_->[1] => 1 } @$uses;
+    return grep { $home->{$_} && !$used{$_} && `git grep -lw $_ -- '*.c' '*.asm'` !~ /\n./ }
+           map { Text::declared($_) } @headers;
 }
 
 # Calls upward by pointers: kernel/base/upcalls.h has each that other files can set, and says who

@@ -166,6 +166,7 @@ sub declared
     $text =~ s{/\*.*?\*/}{}gs;
     $text =~ s{^#(?:.*\\\n)*.*\n|__attribute__\(\((?:[^()]|\([^()]*\))*\)\)}{}gm;
     1 while $text =~ s/\{[^{}]*\}/;/g;
+    1 while $text =~ s/(\bextern [^;,(]*?)([\w\[\]]+),/$1$2; $1/;
     return map {
         /^extern\b.*\(\*(\w+)/s || /^extern\b.*?(\w+)\s*(?:\[[^]]*\]\s*)*$/s
             || /^(?!static|typedef|_Static)\w[\w*\s]*?\b(\w+)\s*\(/ ? $1 : ()

@@ -265,6 +265,7 @@ sub check_symbols
     my @headers = grep { /\.h$/ && Rooms::room_of($_) && !m{^(?:tests|kernel/nt)/} } @sources;
     holds(@headers . ' headers declare what the file of their name defines, or what Rooms.pm lists',
           Rooms::misplaced(\%home, @headers));
+    holds('what a header declares, another file uses', Rooms::idle(\%home, \@uses, @headers));
     my ($upcalls, @wrong) = Rooms::upcall_faults(@sources);
     holds("$upcalls pointers carry calls upward, set by the files that upcalls.h names", @wrong);
 }
