@@ -39,9 +39,12 @@ static bool writes_size(const struct pebs_facts *facts, ULONG size)
     if (!size)
         return true;
     for (uint64_t groups = 0; groups <= facts->groups; groups++)
-        for (unsigned n = 1; n <= 32; n++)
-            if (pebs_record_size(groups | PEBS_LBR_ENTRIES(n)) == size)
+        for (unsigned n = 1; n <= 32; n++) {
+            ULONG least = pebs_record_size(groups | PEBS_LBR_ENTRIES(n)),
+                  values = groups & PEBS_COUNTERS ? 8 * bit_count(facts->counters) : 0;
+            if (size >= least && size - least <= values && size % 8 == 0)
                 return true;
+        }
     return false;
 }
 

@@ -2,6 +2,7 @@
 /* See pebs.h. What a CPU writes follows from CPUID, IA32_MISC_ENABLE and PERF_CAPABILITIES, and
  * from registers that keep a value: a hypervisor may report what it does not give. PEBS_ENABLE
  * itself is never tried, for a counter might overflow without a DS area. */
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/branches.h"
@@ -20,8 +21,17 @@
 #define STATUS_BUFFER PMU_BIT(62)
 #define ALL_GROUPS (PEBS_MEMORY | PEBS_GPR | PEBS_XMM | PEBS_LBR)
 #define ADAPTIVE 4u /* the first such format */
+#define COUNTED 6u  /* the first one with counters */
 
-enum { BASIC = 32, MEMORY = 32, GPR = 144, XMM = 256, BRANCH = 24, GPR_WORDS = GPR / 8 };
+enum {
+    BASIC = 32,
+    MEMORY = 32,
+    GPR = 144,
+    XMM = 256,
+    BRANCH = 24,
+    COUNTERS = 16,
+    GPR_WORDS = GPR / 8
+};
 
 static struct pebs_facts facts[PMU_KINDS_MAX];
 static uint8_t probed[PMU_KINDS_MAX]; /* atomic: 0 not yet, 1 there are none, 2 there are */
@@ -61,6 +71,8 @@ static bool probe(struct pebs_facts *f)
     f->format = (uint8_t)format;
     f->smallest = adaptive ? BASIC : sizes[format];
     f->groups = adaptive ? ALL_GROUPS : 0;
+    if (format >= COUNTED && keeps_value(MSR_PEBS_DATA_CFG, ALL_GROUPS | PEBS_COUNTERS))
+        f->groups |= PEBS_COUNTERS;
     f->first_fixed = format > ADAPTIVE ? 32 : 8;
     f->lbr_depth = (uint8_t)pmu_branches_of(pmu_here())->depth;
     f->counters = counters & (!adaptive            ? PMU_FIRST(4)
@@ -95,9 +107,10 @@ static uint32_t branches_in(const struct pebs_facts *f, uint64_t data_cfg)
 uint32_t pebs_record_size(uint64_t data_cfg)
 {
     const struct pebs_facts *f = pebs_facts();
-    data_cfg &= f->groups | 0xff000000u;
+    data_cfg &= f->groups | ~UINT64_C(0xffffff);
     return f->smallest + (data_cfg & PEBS_MEMORY ? MEMORY : 0) + (data_cfg & PEBS_GPR ? GPR : 0) +
-           (data_cfg & PEBS_XMM ? XMM : 0) + branches_in(f, data_cfg) * BRANCH;
+           (data_cfg & PEBS_XMM ? XMM : 0) + branches_in(f, data_cfg) * BRANCH +
+           (data_cfg & PEBS_COUNTERS ? COUNTERS + 8 * bit_count(data_cfg >> 32) : 0);
 }
 
 /* --- Records. --- */
@@ -138,7 +151,7 @@ static bool read_adaptive(const uint64_t *word, struct pebs_record *r)
     r->address = word[1];
     r->applicable = word[2];
     r->tsc = word[3];
-    bool whole = r->size == pebs_record_size((uint32_t)word[0]);
+    const uint64_t *end = word + r->size / 8;
     word += BASIC / 8;
     if (r->groups & PEBS_MEMORY) {
         r->data_address = word[0];
@@ -153,7 +166,13 @@ static bool read_adaptive(const uint64_t *word, struct pebs_record *r)
     r->xmm = r->groups & PEBS_XMM ? word : NULL;
     word += r->xmm ? XMM / 8 : 0;
     r->lbr = r->lbr_count ? word : NULL;
-    return whole;
+    word += r->lbr_count * BRANCH / 8;
+    if (r->groups & PEBS_COUNTERS) {
+        r->counters = word[0];
+        r->value = word + COUNTERS / 8;
+        word = r->value + bit_count(r->counters);
+    }
+    return word == end;
 }
 
 bool pebs_read(const void *record, struct pebs_record *r)

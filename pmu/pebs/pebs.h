@@ -14,6 +14,8 @@
 #define PEBS_XMM 4u
 #define PEBS_LBR 8u
 #define PEBS_LBR_ENTRIES(n) ((uint64_t)((n)-1) << 24) /* n from 1 */
+#define PEBS_COUNTERS 16u
+#define PEBS_VALUES_OF(counters) (((counters)&0xffff) << 32 | (counters) >> PMU_FIXED << 48)
 
 /* What a kind of CPU writes. */
 struct pebs_facts {
@@ -43,6 +45,8 @@ struct pebs_record {
     const uint64_t *xmm; /* two words each */
     const uint64_t *lbr; /* from, to, info; the newest first */
     unsigned lbr_count;
+    uint64_t counters;     /* as bits; in the order of their numbers: */
+    const uint64_t *value; /* before a counter is set again */
 };
 
 /* Decodes what this CPU's kind wrote; false: it is none of its records. */

@@ -5,8 +5,8 @@
  * (run_entry.c). A record that has no space in the buffer, or whose page is not there or read-only,
  * is not written, and nothing faults; what is not there of the area itself sets no counter either.
  * Only 64-bit kernels get records: the area of others has another layout. Not modelled, and 0:
- * latency, source of data, transactions. Sources: SDM volume 3, "Processor Event Based Sampling",
- * "PEBS Record Format" and "Adaptive PEBS"; Linux for the layouts. */
+ * latency, source of data, transactions, metrics. Sources: SDM volume 3, "Processor Event Based
+ * Sampling", "PEBS Record Format" and "Adaptive PEBS"; Linux for the layouts. */
 #include "kernel/base/bits.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/string.h"
@@ -17,8 +17,8 @@
 #include "pmu/virt/vcpu.h"
 
 enum { PEBS_ENABLE = 0x3f1, PEBS_DATA_CFG = 0x3f2, DS_AREA = 0x600 };
-enum { GROUP_MEMORY = 1, GROUP_GPR = 2, GROUP_XMM = 4, GROUP_LBR = 8, GROUPS = 15 };
-#define CONFIG_LEGAL (GROUPS | 0xff000000ul)
+enum { GROUP_MEMORY = 1, GROUP_GPR = 2, GROUP_XMM = 4, GROUP_LBR = 8, GROUP_COUNTERS = 16 };
+#define CONFIG_LEGAL ((GROUP_COUNTERS - 1) | 0xff000000ul)
 #define TRAP_LIKE (1u << 6)
 #define SAVES_REGISTERS (1u << 7)
 #define BASELINE (1u << 14)
@@ -26,7 +26,7 @@ enum { GROUP_MEMORY = 1, GROUP_GPR = 2, GROUP_XMM = 4, GROUP_LBR = 8, GROUPS = 1
 #define AREA_INDEX 0x28u
 #define AREA_RESETS 0x40u
 #define OLD_COUNTERS 4u /* before adaptive records */
-#define RESET_FIELDS 8u /* of general-purpose counters, in formats 3 and 4 */
+#define RESET_FIELDS 8u /* of general-purpose counters, in formats 3 and 4; later 32 */
 #define HOSTS_EACH 4u   /* records from one of the host's to the next, with the quirk pebs=host */
 
 static uint64_t last_area; /* that any CPU was given; quirk pebs=shared; atomic */
@@ -35,9 +35,12 @@ static uint64_t last_area; /* that any CPU was given; quirk pebs=shared; atomic 
 
 static bool is_adaptive(const struct model *m) { return m->pebs_format >= DS_ADAPTIVE; }
 
+static bool has_counters(const struct model *m) { return m->pebs_format >= DS_COUNTERS; }
+static uint64_t reset_fields(const struct model *m) { return has_counters(m) ? 32 : RESET_FIELDS; }
+
 uint64_t ds_counters(const struct model *m)
 {
-    uint64_t gp = m->gp_map & ((1u << (is_adaptive(m) ? RESET_FIELDS : OLD_COUNTERS)) - 1);
+    uint64_t gp = m->gp_map & ((1ul << (is_adaptive(m) ? reset_fields(m) : OLD_COUNTERS)) - 1);
     return !m->pebs_format ? 0 : gp | (is_adaptive(m) ? (uint64_t)m->fixed_map << 32 : 0);
 }
 
@@ -60,6 +63,12 @@ bool ds_read(const struct pmu *p, uint32_t msr, uint64_t *value)
     return false;
 }
 
+static uint64_t legal_config(const struct model *m)
+{
+    uint64_t counters = (uint64_t)m->gp_map << 32 | (uint64_t)m->fixed_map << 48;
+    return CONFIG_LEGAL | (has_counters(m) ? GROUP_COUNTERS | counters : 0);
+}
+
 bool ds_write(struct pmu *p, uint32_t msr, uint64_t value)
 {
     uint64_t old;
@@ -74,7 +83,7 @@ bool ds_write(struct pmu *p, uint32_t msr, uint64_t value)
         p->ds.passed &= value;
         return true;
     case PEBS_DATA_CFG:
-        if (value & ~CONFIG_LEGAL)
+        if (value & ~legal_config(p->model))
             return false;
         p->ds.config = value;
         return true;
@@ -113,7 +122,7 @@ void ds_event(struct pmu *p, unsigned counter)
 
 /* Words of a record, as they are added. */
 struct record {
-    uint64_t word[25 + 7 + 32 + 3 * RECORDS_MAX];
+    uint64_t word[25 + 7 + 32 + 3 * RECORDS_MAX + 2 + COUNTER_MAX];
     unsigned count;
 };
 
@@ -155,6 +164,17 @@ static void add_branches(struct pmu *p, struct record *r, unsigned wanted)
         records_show(p, n, r->word + r->count);
 }
 
+/* Which they are, then their values. */
+static void add_counters(struct pmu *p, struct record *r, uint64_t config)
+{
+    uint64_t gp = config >> 32 & 0xffff, fixed = config >> 48;
+    add_word(r, gp | fixed << 32);
+    add_word(r, 0);
+    for (unsigned i = 0; i < COUNTER_MAX; i++)
+        if (counter_status(i) & (gp | fixed << 32))
+            add_word(r, p->counters[i].value);
+}
+
 /* Format 3. */
 static void make_plain(struct vcpu *v, struct record *r)
 {
@@ -179,7 +199,7 @@ static void make_adaptive(struct vcpu *v, struct record *r)
 {
     struct pmu *p = &v->pmu;
     uint64_t config = wants_groups(p) ? p->ds.config : 0;
-    add_word(r, config);
+    add_word(r, (uint32_t)config);
     add_word(r, v->run.rip);
     add_word(r, p->ds.due);
     add_word(r, rdtsc() + v->vmcb.tsc_offset);
@@ -191,6 +211,8 @@ static void make_adaptive(struct vcpu *v, struct record *r)
         add_xmm(r);
     if (config & GROUP_LBR)
         add_branches(p, r, (config >> 24 & 0xff) + 1u);
+    if (config & GROUP_COUNTERS)
+        add_counters(p, r, config);
     r->word[0] |= (uint64_t)r->count * sizeof *r->word << 48;
 }
 
@@ -216,7 +238,7 @@ static void reset_counters(struct vcpu *v, uint64_t at)
 {
     uint64_t value;
     for_each_bit(bit, v->pmu.ds.due) {
-        uint64_t field = bit < 32 ? bit : RESET_FIELDS + bit - 32;
+        uint64_t field = bit < 32 ? bit : reset_fields(v->pmu.model) + bit - 32;
         unsigned counter = (unsigned)(bit < 32 ? bit : FIXED_FIRST + bit - 32);
         if (guest_read(v, at + AREA_RESETS + 8 * field, &value, sizeof value) == sizeof value)
             model_write_counter(&v->pmu, &v->pmu.counters[counter], value);

@@ -15,7 +15,8 @@ struct ds {
     uint64_t armed, due, passed;
 };
 
-enum { DS_ADAPTIVE = 4 }; /* the first format whose records have groups; pebs_format of models */
+/* pebs_format of models: the first one whose records have groups, and counters among them. */
+enum { DS_ADAPTIVE = 4, DS_COUNTERS = 6 };
 #define STATUS_BUFFER (1ul << 62)
 
 /* Which bits IA32_PEBS_ENABLE has. */

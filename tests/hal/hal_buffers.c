@@ -127,17 +127,21 @@ TEST(hal_buffers, not_there,
     free_and_check(handle);
 }
 
-/* By the manual's table of groups: memory, registers, XMM, and branches of 24 bytes each. */
+/* By the manual's table of groups: memory, registers, XMM, branches of 24 bytes each,
+ * and counters of 8 bytes each behind 16. */
 static bool can_write(ULONG size)
 {
     static const uint16_t bytes[] = { 32, 144, 256 };
     const struct pebs_facts *facts = pebs_facts();
+    const ULONG values = facts->groups & PEBS_COUNTERS ? 2 + bit_count(pmu_here()->reported) : 0;
     for (unsigned groups = 0; facts->groups && groups < 8; groups++) {
         ULONG sum = 32, most = facts->lbr_depth;
         for (unsigned i = 0; i < 3; i++)
             sum += groups >> i & 1 ? bytes[i] : 0;
-        if (size >= sum && size - sum <= 24 * most && (size - sum) % 24 == 0)
-            return true;
+        for (ULONG n = 0; n <= values; n += n ? 1 : 2)
+            if (size >= sum + 8 * n && size - sum - 8 * n <= 24 * most &&
+                (size - sum - 8 * n) % 24 == 0)
+                return true;
     }
     return !size || size == facts->smallest;
 }

@@ -131,7 +131,7 @@ static void check_owner(unsigned cpu, uint64_t counters)
 
 TEST(hal_overflow, handler,
      "an overflow of any counter on any processor, or of all together, calls its owner's handler "
-     "once, with the right bits, handle, IRQL and processor [HC-36 HC-37 HC-38]")
+     "once, with the right bits, handle, IRQL and processor [HC-36 HC-37 HC-38 VP-89]")
 {
     SKIP_WITHOUT_INSTRUCTIONS();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {

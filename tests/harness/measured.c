@@ -90,19 +90,32 @@ static void measure_pmi(struct test_measured *m)
     lab_release();
 }
 
+static uint64_t count_branches(void (*work)(uint64_t), uint64_t n)
+{
+    uint64_t able = pmu_counters_for(pmu_here(), PMU_BRANCHES) & ~pmu_here()->left_running;
+    uint64_t select = pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL);
+    return able ? lab_count(bit_lowest(able), select, 0, work, n) : 0;
+}
+
+static void far_returns(uint64_t n)
+{
+    asm volatile("1: mov %%cs, %%eax\npush %%rax\nlea 2f(%%rip), %%rax\npush %%rax\n"
+                 "lretq\n2: dec %0\njnz 1b"
+                 : "+r"(n)
+                 :
+                 : "rax", "memory");
+}
+
 /* Hypervisors may count each entry as a branch (KVM on AMD); of Core 2's time there is an erratum,
  * "Performance Monitoring Event BR_INST_RETIRED May Count CPUID Instructions as Branches". */
-static void measure_exits(struct test_measured *m)
+static void measure_branches(struct test_measured *m)
 {
-    enum { EXITS = 10 };
-    uint64_t able = pmu_counters_for(pmu_here(), PMU_BRANCHES) & ~pmu_here()->left_running;
-    if (!able)
+    enum { FEW = 10 };
+    uint64_t exits = count_branches(lab_exits, FEW), far = count_branches(far_returns, 2 * FEW);
+    if (!exits || !far) /* no branch counts */
         return;
-    uint64_t found = lab_count(bit_lowest(able), pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL),
-                               0, lab_exits, EXITS);
-    if (found) /* else no branch counts */
-        m->exit_branches =
-            (int64_t)(found - lab_expected(&lab_exits_work, LAB_BRANCHES, EXITS)) / EXITS;
+    m->exit_branches = (int64_t)(exits - lab_expected(&lab_exits_work, LAB_BRANCHES, FEW)) / FEW;
+    m->far = (int64_t)(far - count_branches(far_returns, FEW)) / FEW - 2;
 }
 
 static void measure_lost(struct test_measured *m)
@@ -180,7 +193,7 @@ static void measure_here(void)
     measure_zero(m);
     measure_pmi(m);
     measure_lost(m);
-    measure_exits(m);
+    measure_branches(m);
     pmu_reset();
     irql_lower(old);
 }
@@ -225,6 +238,8 @@ void measured_print(unsigned cpu)
               m->lost);
     if (m->exit_branches)
         print("# measured too: a CPUID counts as %ld branches\n", m->exit_branches);
+    if (m->far)
+        print("# measured too: a far transfer counts %ld branches more\n", m->far);
     if (m->misc)
         print("# measured too: MISC_ENABLE reads %lx\n", m->misc);
     if (m->lag)

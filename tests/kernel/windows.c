@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What comes at each instruction of a window: an NMI, an interrupt that switches threads. */
+#include "hal/buffers/event_buffer.h"
 #include "kernel/base/upcalls.h"
 #include "kernel/ke/fpu.h"
 #include "kernel/ke/synchronization.h"
+#include "tests/harness/counter_list.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/peek.h"
 
@@ -29,11 +31,12 @@ static bool claim_nmi(void)
     return true;
 }
 
-static unsigned step_nmis(const struct step_window *window, void (*scenario)(void *))
+static unsigned step_nmis(const struct step_window *window, void (*scenario)(void *),
+                          void *argument)
 {
     nmis = 0;
     trap_nmi_callbacks = claim_nmi;
-    unsigned instructions = step_through(window, scenario, NULL);
+    unsigned instructions = step_through(window, scenario, argument);
     trap_nmi_callbacks = NULL;
     if (hal_pmi_is_nmi()) /* those are asked too */
         CHECK(nmis >= instructions);
@@ -102,18 +105,21 @@ static void overflow_ring3_twice(void *)
     end_overflows();
 }
 
+static struct step_window pmi_window(const struct thread *thread)
+{
+    return (struct step_window){ trap_stubs[hal_pmi_is_nmi() ? VECTOR_PMI_NOTED : VECTOR_PMI],
+                                 STEP_NMI, test_long() ? 0 : 11, thread };
+}
+
 static void check_pmis(const struct thread *thread, void (*scenario)(void *))
 {
-    const struct step_window window = {
-        trap_stubs[hal_pmi_is_nmi() ? VECTOR_PMI_NOTED : VECTOR_PMI], STEP_NMI,
-        test_long() ? 0 : 11, thread
-    };
+    const struct step_window window = pmi_window(thread);
     HANDLE handle;
     pmi.ctr = bit_lowest(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS));
     pmi.overflows = pmi.handled = pmi.wrong_level = 0;
     REQUIRE_OK(hal_counters_claim("windows.pmi", cpu_set_one(0), PMU_BIT(pmi.ctr), take_overflow,
                                   &handle));
-    unsigned instructions = step_nmis(&window, scenario);
+    unsigned instructions = step_nmis(&window, scenario, NULL);
     /* A virtual PMU that steps all itself loses the guest's own steps in an interrupt's handler. */
     CHECK(instructions <= 2000 &&
           (instructions >= 100 / (window.left_out + 1) || (vpmu_present() && vpmu_steps())));
@@ -161,6 +167,59 @@ TEST(windows, pmi_ring3,
     end_by_force(process, thread);
 }
 
+static void sum_records(PVOID, ULONGLONG, ULONGLONG count, HANDLE)
+{
+    pmi.wrong_level |= irql_current() != PROFILE_LEVEL;
+    pmi.handled += count;
+    __atomic_fetch_add(&pmi.calls, 1, __ATOMIC_RELAXED);
+}
+
+/* Until the threshold's interrupt has come to this thread; another counter says how many
+ * records there are. */
+static void fill_buffer(void *truth)
+{
+    const unsigned ctrs[] = { pmi.ctr, *(unsigned *)truth };
+    __atomic_store_n(&pmi.calls, 0, __ATOMIC_RELAXED);
+    KIRQL passive = irql_raise(DISPATCH_LEVEL), old = irql_raise(PROFILE_LEVEL);
+    for (unsigned i = 0; i < 2; i++)
+        pmu_program(ctrs[i], pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL),
+                    i ? 0 : start_of(PERIOD));
+    event_buffer_arm(pmi.ctr, PERIOD);
+    pmu_start(PMU_BIT(ctrs[0]) | PMU_BIT(ctrs[1]));
+    irql_lower(old);
+    for (unsigned i = 0; i < 8 * PERIOD && !calls(); i++)
+        asm volatile("");
+    irql_raise(PROFILE_LEVEL);
+    pmu_stop(PMU_BIT(ctrs[0]) | PMU_BIT(ctrs[1]));
+    event_buffer_arm(pmi.ctr, 0);
+    pmi.overflows += pmu_read(ctrs[1]) / (PERIOD + 1);
+    irql_lower(passive);
+}
+
+TEST(windows, buffer,
+     "an NMI at any instruction of the interrupt of an event buffer: each record is handed over "
+     "once, and the level is right [HC-52 slow]")
+{
+    SKIP_WITHOUT_PMIS();
+    uint64_t able =
+        event_buffer_counters(pmu_here()) & pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS);
+    SKIP_IF(!able, "no records");
+    pmi.ctr = bit_lowest(able);
+    unsigned truth = bit_lowest(able & ~PMU_BIT(pmi.ctr));
+    struct list list = { 3, { buffered(sum_records, 0, 2), single(pmi.ctr), single(truth) } };
+    HANDLE handle;
+    test_run_on(0);
+    pmi.overflows = pmi.handled = pmi.wrong_level = 0;
+    REQUIRE_OK(take_on(cpu_set_one(0), &list, &handle));
+    const struct step_window window = pmi_window(NULL);
+    unsigned instructions = step_nmis(&window, fill_buffer, &truth);
+    free_and_check(handle);
+    CHECK(pmi.handled > instructions && (instructions > 10 || vpmu_steps()));
+    CHECK_EQ(pmi.wrong_level, false);
+    CHECK_EQ(pmi.handled, pmi.overflows);
+    test_note("an NMI at each of %u instructions", instructions);
+}
+
 /* --- Ring 3's GS base. --- */
 
 static struct runner enters;
@@ -179,7 +238,8 @@ static void check_entries(uint64_t gs_base)
     CHECK(process_write(enters.process, (uint64_t)&user_gs, &gs_base, sizeof gs_base));
     const struct step_window call = { code_of(syscall_entry), STEP_NMI, 0, enters.thread };
     const struct step_window fault = { trap_stubs[EXC_PAGE_FAULT], STEP_NMI, 2, enters.thread };
-    unsigned calls = step_nmis(&call, two_rounds), faults = step_nmis(&fault, two_rounds);
+    unsigned calls = step_nmis(&call, two_rounds, NULL),
+             faults = step_nmis(&fault, two_rounds, NULL);
     CHECK(calls > 80 && faults > 30); /* their code has some 95 and 190 instructions */
     CHECK_EQ(enters.thread->ended, 0);
     test_note("%lx: an NMI at each of %u and %u instructions", gs_base, calls, faults);
@@ -227,7 +287,7 @@ static unsigned switch_with_nmis(void)
     uint64_t rounds = other_rounds;
     struct thread *other =
         team_start(count_rounds, &ended, cpu_set_one(0), thread_current()->priority);
-    unsigned instructions = step_nmis(&window, yield_once);
+    unsigned instructions = step_nmis(&window, yield_once, NULL);
     __atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
     team_end(other);
     CHECK(other_rounds - rounds >= instructions);

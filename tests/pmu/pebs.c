@@ -83,6 +83,48 @@ LAB_TEST(pebs_groups, each,
     }
 }
 
+/* All counters count the program's instructions, but the first one, which has just wrapped. */
+static void check_values(const struct pebs_record *r, uint64_t counters)
+{
+    uint64_t late = vpmu_present() ? 0 : 8, events = pebs_step_of(r->address) + lab_before() - 1;
+    const uint64_t *value = r->value;
+    if (!CHECK_EQ(r->counters, counters))
+        return;
+    for_each_bit(ctr, counters) {
+        uint64_t wanted = ctr ? events : 1;
+        if (!CHECK_BECAUSE(*value++, wanted, wanted + late,
+                           "a processor may take them when it writes the record"))
+            test_note("counter %u", (unsigned)ctr);
+    }
+}
+
+LAB_TEST(pebs_groups, counters,
+         "a record has the values that were asked for, of general-purpose counters, then of fixed "
+         "ones, as they are at its instruction, before any is set again [PE-03 PE-07 PE-17]")
+{
+    SKIP_WITHOUT_PEBS();
+    SKIP_IF(!(pebs_facts()->groups & PEBS_COUNTERS), "records have no counters");
+    const uint64_t all = pmu_here()->counters & (PMU_ANY_GP | PMU_FIX(0)),
+                   sets[] = { 0, CTR0, PMU_BIT(1) | PMU_FIX(0), all };
+    for (unsigned i = 0; i < ARRAY_SIZE(sets); i++) {
+        struct pebs_record r;
+        uint64_t asked = sets[i] & all;
+        pebs_steps(all);
+        pebs_prepare(all_groups() | PEBS_COUNTERS | PEBS_VALUES_OF(asked), ALWAYS, ALWAYS);
+        for_each_bit(ctr, all & ~CTR0)
+            pmu_program((unsigned)ctr, lab_select((unsigned)ctr, PMU_KERNEL), 0);
+        pebs_arm(0, 2, 1);
+        pebs_enable(CTR0, pebs_place.data_cfg);
+        pebs_run_gated(all, NULL);
+        pebs_enable(0, 0);
+        REQUIRE(pebs_count() > 4);
+        for (unsigned n = 0; n < pebs_count() && pebs_get(n, &r); n++)
+            if (pebs_check(&r) < PEBS_STEPS_MAX)
+                check_values(&r, asked);
+        pebs_check_guard();
+    }
+}
+
 LAB_TEST(pebs_groups, ignored,
          "a counter without the bit of its select writes the shortest record [PE-08]")
 {

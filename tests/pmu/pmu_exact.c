@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Exactness: the single-step trap as an oracle that shares nothing with the counters, faults and
- * string instructions in ring 0, an overflow in ring 3. What traps add to ring 3 is measured.traps'
- * and exact's. */
+ * string instructions in ring 0. What traps add to ring 3 is measured.traps' and exact's. */
 #include "tests/harness/lab.h"
-#include "tests/ring3/pmu_exact.h"
-
-#define IN_LOOP 1000000ul /* instructions; before them a process's begin takes some 400,000 */
-#define OVERFLOWS_AFTER 900000ul /* in the loop, where an interrupt that is late meets no service */
 
 /* The traps of a stretch run with TF, less those around, against its table and its count. */
 LAB_EACH(pmu_oracle, each_counting_instructions,
@@ -27,45 +22,6 @@ LAB_EACH(pmu_oracle, each_counting_instructions,
                             steps + lab_before() + LAB_AFTER +
                                 lab_of_exits(works[i], LAB_INSTRUCTIONS, n));
         }
-}
-
-/* Ring 3's GS is in place then: the laboratory's handler must not ask which processor this is. */
-static void overflow_in_ring3(unsigned cpu, unsigned ctr)
-{
-    HANDLE owner;
-    test_run_on(cpu);
-    if (!CHECK_STATUS(hal_counters_claim("laboratory", cpu_set_one(cpu), PMU_BIT(ctr), NULL,
-                                         &owner),
-                      STATUS_SUCCESS))
-        return;
-    struct process *process = user_process();
-    pmu_program(ctr, lab_select(ctr, PMU_USER | PMU_INTERRUPT),
-                -OVERFLOWS_AFTER & pmu_mask(pmu_of(cpu), ctr));
-    pmu_start(PMU_BIT(ctr));
-    struct thread *thread = lab_run_user(process, user_exact_loop, 0, cpu);
-    uint64_t counted = pmu_read(ctr);
-    pmu_clear(PMU_BIT(ctr));
-    CHECK_RANGE(lab_caught.pmis, 1, 2);
-    CHECK_EQ(lab_caught.rip, 0);                 /* it came in ring 3 */
-    CHECK(counted >= IN_LOOP - OVERFLOWS_AFTER); /* it counted on */
-    user_finish(process, thread);
-    CHECK_STATUS(HalFreeHardwareCounters(owner), STATUS_SUCCESS);
-}
-
-/* KVM before Linux 6.7 may send two interrupts for one overflow. */
-TEST(pmu_exact, ring3_overflow, "a counter of ring 3 that overflows there interrupts it")
-{
-    bool any = false;
-    SKIP_WITHOUT_PMU();
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        uint64_t able = pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS);
-        if (able)
-            overflow_in_ring3(cpu, bit_lowest(able));
-        any |= able != 0;
-    }
-    test_run_anywhere();
-    if (!any)
-        SKIP("no counter counts instructions");
 }
 
 /* A fault does not retire its instruction: RDPMC of no counter, in ring 0, resumed after it. */

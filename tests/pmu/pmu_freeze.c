@@ -82,36 +82,6 @@ LAB_EACH(pmu_freeze, each_counter, "freeze on PMI stops it before the handler lo
 }
 
 /* What the streamlined handler does: clearing CTR_FRZ is all that lets counters go on. */
-static void resumes(void)
-{
-    read_in_handler();
-    lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(the_ctr) | FROZEN);
-}
-
-LAB_EACH(pmu_thaw, each_counter, "clearing CTR_FRZ lets it go on [VP-75]")
-{
-    const char *why_not = does_not_freeze(ctr);
-    if (!why_not && pmu_here()->version < 4)
-        why_not = "counters do not freeze on PMI";
-    if (why_not)
-        SKIP(why_not);
-    the_ctr = ctr;
-    lab_catch();
-    lab_caught.action = resumes;
-    lab_wrmsr(DEBUGCTL, FREEZE);
-    pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT),
-                -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
-    struct pmu_gate gate = pmu_gate(ctr);
-    lab_measure(&gate, lab_loop, 20 * PERIOD);
-    CHECK_EQ(lab_caught.pmis, 1);
-    CHECK_BECAUSE(pmu_read(ctr), in_handler + 1, PERIOD * 10000,
-                  "it went on when the handler cleared CTR_FRZ");
-    uint64_t later = freezes_at_once() ? 0 : FROZEN; /* it froze after the handler had cleared it */
-    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status) & ~(CHANGED | later), 0);
-    lab_wrmsr(DEBUGCTL, 0);
-    lab_release();
-}
-
 /* Legacy: every counter stops, not only the one that overflowed. */
 LAB_EACH(pmu_freeze_all, each_counter, "its PMI freezes all the others [VP-75 VP-76]")
 {

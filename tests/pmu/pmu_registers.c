@@ -103,7 +103,8 @@ LAB_EACH(pmu_reserved, each_counter,
     if (lab_is_fixed(ctr)) {
         (any_thread ? keeps : refuses)(msr, old | UINT64_C(4) << 4 * (ctr - PMU_FIXED), old);
         for (unsigned bit = 48; bit < 64; bit++)
-            refuses(msr, old | UINT64_C(1) << bit, old);
+            if (bit % 4 || !(pmu_here()->reported >> (PMU_FIXED + (bit - 32) / 4) & 1))
+                refuses(msr, old | UINT64_C(1) << bit, old);
         for (unsigned bit = 0; bit < 32; bit++)
             if (!(pmu_here()->reported >> (PMU_FIXED + bit / 4) & 1))
                 (strict ? refuses : refuses_or_keeps)(msr, old | UINT64_C(1) << bit, old);

@@ -84,26 +84,6 @@ TEST(exact, strings,
     }
 }
 
-/* Where RDPMC does not wait for the instructions before it, LFENCE does: the machines of the quirk
- * early. */
-TEST(exact, collected, "a counter set collects as much each time, of the same code")
-{
-    static KPROFILE_SOURCE sources[2] = { ProfileTotalIssues, ProfileTotalIssues };
-    ULONG64 values[4][2];
-    PMC_HANDLE set = NULL;
-    SKIP_WITHOUT_PMU();
-    SKIP_WITHOUT_VPMU();
-    test_run_on(0);
-    REQUIRE_STATUS(HalAllocatePmcCounterSet(0, sources, 2, &set), STATUS_SUCCESS);
-    KIRQL old = irql_raise(HIGH_LEVEL);
-    for (unsigned i = 0; i < 4; i++)
-        HalCollectPmcCounters(set, values[i]);
-    irql_lower(old);
-    for (unsigned i = 0; i < 2; i++)
-        CHECK_EQ(values[3][i] - values[2][i], values[2][i] - values[1][i]);
-    HalFreePmcCounterSet(set);
-}
-
 TEST(exact, migrated_regions,
      "regions are counted exactly while the thread is moved between CPUs in the middle [TP-79 "
      "TP-81]")

@@ -336,9 +336,9 @@ void user_exact_faults(uint64_t how)
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
-/* Company for the measured thread: computes in ring 3 until its creator terminates it. */
-void user_exact_spin(uint64_t unused)
+void user_exact_spin(uint64_t thousands)
 {
-    for (;;)
+    do
         work_1000();
+    while (!thousands || --thousands);
 }

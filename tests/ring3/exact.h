@@ -23,6 +23,7 @@ void user_exact_raw(uint64_t what);
 #define USER_EXACT_TOUCHES 20u
 #define USER_EXACT_PAGES 10u
 void user_exact_faults(uint64_t how);
-void user_exact_spin(uint64_t unused);
+/* Computes for so many thousands of instructions; 0: until it is ended. */
+void user_exact_spin(uint64_t thousands);
 /* Atomic; threads that are profiled; that have done their work. */
 extern uint64_t user_exact_ready[2];

@@ -13,8 +13,8 @@ my @house = qw(
     kernel/mm 680
     kernel/console 670
     pmu 2980
-    pmu/virt 11140
-    pmu/pebs 290
+    pmu/virt 11160
+    pmu/pebs 305
     hal/machine 2220
     hal/buffers 200
     hal 3250
@@ -28,13 +28,13 @@ my @house = qw(
     kernel/driver 4320
     kernel/init 520
     boot 1930
-    tests/harness 7320
+    tests/harness 7335
     tests/hal 3880
-    tests/pmu 6930
+    tests/pmu 6820
     tests/vpmu 2760
     tests/profiling 3240
-    tests/etw 2590
-    tests/kernel 3050
+    tests/etw 2585
+    tests/kernel 3100
     tests/cost 930
     tests 700
 );

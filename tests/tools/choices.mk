@@ -3,7 +3,7 @@
 
 # What something costs, and how often it is sampled, is promised for the build that ships: left out
 # elsewhere; and more of it where code is longer.
-NOT_PROMISED := *,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*
+NOT_PROMISED := *,-*cost*,-profile_*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*
 NOT_SHIPPED := $(NOT_PROMISED),-etw_samples.with_counters,-kinds.journey,-lbr_stack.kinds
 
 # Races want CPUs that run at once, on the host's clock: without what promises a time, and without
