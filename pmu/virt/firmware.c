@@ -77,7 +77,7 @@ static void end_throttle(struct pmu *p)
 static void take_nmi(struct vcpu *v)
 {
     uint64_t retired = v->retired[0] + v->retired[1];
-    bool stepped = v->step.active || v->pmu.decoding[0] || v->pmu.decoding[1];
+    bool stepped = v->step.active || v->pmu.ds.enable || v->pmu.decoding[0] || v->pmu.decoding[1];
     if (!v->statistics.wrmsr || (stepped && retired - v->firmware.nmi_retired < STEPS_APART))
         return;
     v->nmi.pending = true;

@@ -150,14 +150,18 @@ TEST(hal_buffers, sizes,
      "every size of records that the processor's groups add up to is taken, and no other [HC-54]")
 {
     SKIP_WITHOUT_RECORDS();
-    for (ULONG size = 0; size <= 2048; size++) {
-        struct list list = { 1, { buffered(ignore_records, size, 1) } };
-        HANDLE handle;
-        NTSTATUS status = take_on(BY_NULL, &list, &handle);
-        CHECK_STATUS(status, can_write(size) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER);
-        if (NT_SUCCESS(status))
-            free_and_check(handle);
+    EACH_KIND(cpu) {
+        test_run_on(cpu);
+        for (ULONG size = 0; size <= 2048; size++) {
+            struct list list = { 1, { buffered(ignore_records, size, 1) } };
+            HANDLE handle;
+            NTSTATUS status = take_on(cpu_set_one(cpu), &list, &handle);
+            CHECK_STATUS(status, can_write(size) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER);
+            if (NT_SUCCESS(status))
+                free_and_check(handle);
+        }
     }
+    test_run_anywhere();
 }
 
 TEST(hal_buffers, two_owners,

@@ -94,7 +94,12 @@ static uint64_t count_branches(void (*work)(uint64_t), uint64_t n)
 {
     uint64_t able = pmu_counters_for(pmu_here(), PMU_BRANCHES) & ~pmu_here()->left_running;
     uint64_t select = pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL);
-    return able ? lab_count(bit_lowest(able), select, 0, work, n) : 0;
+    uint64_t least = 0; /* SMIs and NMIs add */
+    for (unsigned i = 0; able && i < TRIES; i++) {
+        uint64_t count = lab_count(bit_lowest(able), select, 0, work, n);
+        least = i && least < count ? least : count;
+    }
+    return least;
 }
 
 static void far_returns(uint64_t n)

@@ -67,17 +67,19 @@ sub shown
         grep { $log !~ /^ok \d+ - vpmu_quirks\.$_$/m } @names;
 }
 
-# Of the tests that pass on the ideal model 95 % still run here.
+# Of the tests that pass on the ideal model 98 of 100 still run here, however many counters there
+# are; 90 where the list of branches is not there, with which the records go.
 sub as_of_ideal
 {
     my ($log, $machine, $cpus) = @_;
-    my %ran = map { $_ => 1 } $log =~ /^(?:not )?ok \d+ - (\S+)$/mg;
+    my $test = qr/(\S+?)(?:\.(?:gp|fixed)\d+)?$/m;
+    my %ran = map { $_ => 1 } $log =~ /^(?:not )?ok \d+ - $test/mg;
     my $ideal = Text::content(log_of("named: of $ideal{$machine}, $cpus CPU"));
-    my @wanted = $ideal =~ /^ok \d+ - (\S+)$/mg;
+    my @wanted = do { my %seen; grep { !$seen{$_}++ } $ideal =~ /^ok \d+ - $test/mg };
     my $still = grep { $ran{$_} } @wanted;
-    note("$still of " . @wanted . " tests that pass on $ideal{$machine}");
-    return @wanted && $still >= 0.95 * @wanted ? ()
-        : "$still of " . @wanted . " tests that pass on $ideal{$machine}";
+    my $share = "$still of " . @wanted . " tests that pass on $ideal{$machine}";
+    my $lacks = $ideal =~ /branch records/ && $log !~ /branch records/;
+    return @wanted && $still >= ($lacks ? 0.9 : 0.98) * @wanted ? () : $share;
 }
 
 # What others reported of a PMU is noticed by its own test.

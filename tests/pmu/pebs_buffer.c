@@ -27,7 +27,7 @@
 static unsigned on_pmi_count;
 static void note_count(void) { on_pmi_count = on_pmi_count ? on_pmi_count : pebs_count(); }
 
-static uint64_t status(void) { return lab_rdmsr(pmu_here()->msr.global_status); }
+static uint64_t status(void) { return lab_rdmsr(pmu_here()->msr.global_status) & ~PMU_BIT(63); }
 
 /* Counter 0 makes a record after so many instructions each, of a PMI's handler too; how many. */
 static unsigned collect(unsigned capacity, unsigned threshold, unsigned period,
@@ -148,7 +148,7 @@ VPMU_TEST(pebs_buffer, interrupted,
     SKIP_IF(pmu_here()->measured.skid.high, "no counter whose interrupts come at once");
     unsigned length = pebs_steps(INTERRUPTED);
     pebs_prepare(pebs_facts()->groups & PEBS_GPR, SO_MANY, SO_MANY + 1);
-    for (unsigned way = 0; way < 4; way++) {
+    for (unsigned way = 0; way < 4; way += test_long() ? 1 : 3) {
         uint64_t events = 1;
         pebs_lvt = way & 1 ? APIC_LVT_NMI : VECTOR_PMI;
         for (; interrupt_after(events, way & 2 ? change_counter : note_count); events++)

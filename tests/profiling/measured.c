@@ -123,8 +123,6 @@ static void check_for_tests(unsigned)
         CHECK_EQ(m->lost != 0, vpmu_quirk("lostpmi"));
     if (!disturbed && pmu_counters_for(pmu_here(), PMU_BRANCHES) && !vpmu_quirk("far"))
         CHECK_EQ(m->exit_branches, vpmu_quirk("vmrun") || vpmu_quirk("bug") == BUG_CPUID);
-    if (!disturbed && pmu_counters_for(pmu_here(), PMU_BRANCHES))
-        CHECK_EQ(m->far, vpmu_quirk("far"));
     CHECK_EQ(m->select_kept & ~vpmu_quirk("sticky"), 0);
     CHECK_EQ(m->global_used,
              !lab_is_intel() && pmu_here()->version >= 2 && vpmu_quirk("v2bits") != 0);
