@@ -283,17 +283,14 @@ void entry_prepare(struct vcpu *v)
             pmi_deliver(v);
         inject_nmi(v);
         injects = v->vmcb.inject & INJECT_VALID;
-        if ((v->step.iret || v->step.alone) && !injects)
-            step = true; /* one instruction needs no alarm */
-        else
-            step = must_step(v, injects, slice_end);
+        if (injects) /* that instruction is not the next one any more, nor after a delivery here */
+            v->step.iret = v->step.alone = false;
+        step = v->step.iret || v->step.alone || must_step(v, injects, slice_end);
     } while (injects && (step || is_interrupt(v)) && deliver_in_software(v));
     v->run.injected = v->vmcb.inject;
     v->run.rip = v->vmcb.rip;
     v->run.user = v->vmcb.cpl == 3;
-    if (injects)
-        v->step.iret = false;
-    else if (step) {
+    if (step && !injects) {
         if (slice_end != UINT64_MAX)
             alarm_claim(v, slice_end); /* aim_alarm() did not want one */
         begin_step(v);

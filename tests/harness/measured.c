@@ -102,25 +102,19 @@ static uint64_t count_branches(void (*work)(uint64_t), uint64_t n)
     return least;
 }
 
-static void far_returns(uint64_t n)
-{
-    asm volatile("1: mov %%cs, %%eax\npush %%rax\nlea 2f(%%rip), %%rax\npush %%rax\n"
-                 "lretq\n2: dec %0\njnz 1b"
-                 : "+r"(n)
-                 :
-                 : "rax", "memory");
-}
-
 /* Hypervisors may count each entry as a branch (KVM on AMD); of Core 2's time there is an erratum,
  * "Performance Monitoring Event BR_INST_RETIRED May Count CPUID Instructions as Branches". */
 static void measure_branches(struct test_measured *m)
 {
-    enum { FEW = 10 };
-    uint64_t exits = count_branches(lab_exits, FEW), far = count_branches(far_returns, 2 * FEW);
-    if (!exits || !far) /* no branch counts */
+    enum { EXITS = 10 };
+    const struct lab_op *iret = lab_ops_end - 1;
+    uint64_t exits = count_branches(lab_exits, EXITS), none = count_branches(lab_ops->code, 0);
+    if (!exits) /* no branch counts */
         return;
-    m->exit_branches = (int64_t)(exits - lab_expected(&lab_exits_work, LAB_BRANCHES, FEW)) / FEW;
-    m->far = (int64_t)(far - count_branches(far_returns, FEW)) / FEW - 2;
+    m->exit_branches =
+        (int64_t)(exits - lab_expected(&lab_exits_work, LAB_BRANCHES, EXITS)) / EXITS;
+    m->far =
+        (int64_t)(count_branches(iret->code, 0) - none - lab_effect(iret, LAB_EFFECT_BRANCHES));
 }
 
 static void measure_lost(struct test_measured *m)

@@ -17,11 +17,11 @@ struct test_measured {
     bool global_used;      /* AMD: a reserved bit of a global register is kept, or faults */
     unsigned lost;         /* PMIs, while another counter counted too */
     int64_t exit_branches; /* counted for a CPUID, which is none */
-    int64_t far;        /* branches that a far return counts beside itself (Goldmont and its kin) */
-    bool uncore;        /* Intel: 391h is there, below version 4 */
-    uint64_t misc;      /* Intel: MISC_ENABLE, if it is not as the manual says; else 0 */
-    uint64_t access_ns; /* for an access to the PMU */
-    uint64_t thousand_ns; /* for 1,000 instructions that are counted */
+    int64_t far;           /* branches that an IRET counts beside itself (Goldmont and its kin) */
+    bool uncore;           /* Intel: 391h is there, below version 4 */
+    uint64_t misc;         /* Intel: MISC_ENABLE, if it is not as the manual says; else 0 */
+    uint64_t access_ns;    /* for an access to the PMU */
+    uint64_t thousand_ns;  /* for 1,000 instructions that are counted */
 };
 
 /* Before the first test, on the runner's thread, which may take all counters. */

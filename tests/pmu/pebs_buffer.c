@@ -94,19 +94,6 @@ static void change_counter(void)
     wrmsr(pmu_here()->msr.global_control, CTR1 | PMU_BIT(3));
 }
 
-LAB_TEST(pebs_buffer, handler,
-         "a handler that chooses another counter has its records alone from then on [PE-10 PE-13]")
-{
-    struct pebs_record r;
-    SKIP_WITHOUT_PEBS();
-    SKIP_IF(!(pebs_facts()->counters & CTR1), "this needs two counters");
-    pebs_arm(1, 2, 4);
-    unsigned count = collect(SO_MANY, 3, 4, change_counter);
-    CHECK(on_pmi_count >= 3 && on_pmi_count < count);
-    for (unsigned n = 0; n < count && pebs_get(n, &r); n++)
-        CHECK_EQ(r.applicable, n < on_pmi_count ? CTR0 : CTR1);
-}
-
 /* Counter 2 interrupts after so many events; 3 counts them all. Whether it came. */
 static bool interrupt_after(uint64_t events, void (*handler)(void))
 {

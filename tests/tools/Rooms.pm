@@ -31,7 +31,7 @@ my @house = qw(
     tests/harness 7335
     tests/hal 3880
     tests/pmu 6820
-    tests/vpmu 2760
+    tests/vpmu 2770
     tests/profiling 3240
     tests/etw 2585
     tests/kernel 3100

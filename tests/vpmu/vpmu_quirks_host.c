@@ -325,16 +325,45 @@ VPMU_TEST(vpmu_quirks, debugctl, "DEBUGCTL ignores bits 14:11 where the quirk sa
 
 #define TSC_ERROR 20000 /* ticks that CPUs may be off which compare their TSCs by memory */
 
-/* Three periods, by work that leaves the guest: there an NMI can come in. */
-VPMU_TEST(vpmu_quirks, nmi, "NMIs that are nobody's come where the quirk says so, else none")
+static struct {
+    bool inside, sent, nested;
+} nmi;
+
+/* Each second one is sent in the one before, and has to wait for its IRET. */
+static void send_another(void)
+{
+    nmi.nested |= nmi.inside;
+    nmi.inside = true;
+    nmi.sent = !nmi.sent;
+    if (nmi.sent)
+        apic_send_nmi(apic_id());
+    lab_loop(20);
+    nmi.inside = false;
+}
+
+/* Leaves the guest at IRETQ, and then an NMI can come, before it is done. */
+static void return_often(uint64_t n)
+{
+    while (n--)
+        lab_ops_end[-1].code(0);
+}
+
+VPMU_TEST(
+    vpmu_quirks, nmi,
+    "NMIs that are nobody's come where the quirk says so, else none; one before an IRET holds "
+    "others until its own [VP-78]")
 {
     uint64_t period = vpmu_quirk("nmi") ? vpmu_quirk("nmi") : 100;
-    uint64_t end = clock_ns() + 3 * 1000 * period;
+    uint64_t end = clock_ns() + 10 * 1000 * period;
+    const unsigned ctr = bit_lowest(pmu_counters_for(pmu_here(), PMU_BRANCHES) | 1);
+    nmi.nested = false;
     lab_catch();
+    lab_caught.action = send_another;
     do
-        lab_exits(10);
+        lab_count(ctr, pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL), 0, return_often, 1000);
     while (clock_ns() < end);
     CHECK_EQ(lab_caught.nmis != 0, vpmu_quirk("nmi") != 0);
+    CHECK_EQ(nmi.nested, false);
     lab_release();
 }
 

@@ -103,15 +103,6 @@ static uint64_t count_at_1900h(unsigned n, uint64_t select, const struct lab_wor
     return lab_rdmsr(V6_GP + 4 * n);
 }
 
-VPMU_TEST(vpmu_v6, counts, "each counter counts, driven by the registers at 1900h")
-{
-    SKIP_WITHOUT_V6();
-    uint64_t all = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, 100);
-    for (unsigned n = 0; n < WINDOW; n++)
-        if (cpuid(0x23, 1).eax >> n & 1)
-            CHECK_EQ(count_at_1900h(n, ENABLED_INSTRUCTIONS, &lab_loop_work), all);
-}
-
 /* Another second unit mask is another event: only with 01 this one counts conditional branches, and
  * on the small cores of a hybrid processor no mask does. */
 VPMU_TEST(vpmu_v6, umask2, "the second unit mask is a part of the event")
