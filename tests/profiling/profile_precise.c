@@ -9,8 +9,8 @@
 
 #define PERIOD (KASAN_ON ? 50000u : 4096u) /* a handler is shorter */
 #define SAMPLES 20u
-#define OTHERS 3u      /* samples due in interrupt handlers, which load, store and branch, too */
-#define LOOP_BYTES 19u /* lab_memory without its RET */
+#define OTHERS 3u /* samples due in interrupt handlers, which load, store and branch, too */
+#define PLACES 4u
 
 static const struct event {
     const WCHAR *name;
@@ -35,23 +35,24 @@ static NTSTATUS add_precise(const struct event *e, bool precise, KPROFILE_SOURCE
     return status;
 }
 
-/* An object for each byte of the loop, on the first CPUs. */
-static ULONG counts[LOOP_BYTES];
-static HANDLE objects[LOOP_BYTES];
+/* An object for each instruction of the loop, on the first CPUs. A sample elsewhere is missed. */
+static const uint8_t places[PLACES] = { 0, 7, 14, 17 };
+static ULONG counts[PLACES];
+static HANDLE objects[PLACES];
 
 static void start_objects(KPROFILE_SOURCE source, KAFFINITY affinity)
 {
     memset(counts, 0, sizeof counts);
-    for (unsigned i = 0; i < LOOP_BYTES; i++) {
-        objects[i] = profile_made((uint64_t)lab_memory + i, 1, 2, &counts[i], sizeof counts[i],
-                                  source, affinity);
+    for (unsigned i = 0; i < PLACES; i++) {
+        objects[i] = profile_made((uint64_t)lab_memory + places[i], 1, 2, &counts[i],
+                                  sizeof counts[i], source, affinity);
         profile_start(objects[i]);
     }
 }
 
 static void end_objects(void)
 {
-    for (unsigned i = 0; i < LOOP_BYTES; i++) {
+    for (unsigned i = 0; i < PLACES; i++) {
         profile_stop(objects[i]);
         CHECK_OK(NtClose(objects[i]));
     }
@@ -70,21 +71,23 @@ static void run_loop(void *unused)
 static void print_samples(unsigned at, bool precise)
 {
     print("# events of the instruction at +%u, by %s:", at, precise ? "records" : "interrupts");
-    for (unsigned i = 0; i < LOOP_BYTES; i++)
+    for (unsigned i = 0; i < PLACES; i++)
         if (counts[i])
-            print(" %u samples at +%u", counts[i], i);
+            print(" %u samples at +%u", counts[i], places[i]);
     print("\n");
 }
 
 /* All samples, and those at an address of the loop. */
 static void check_samples(unsigned at, bool precise, unsigned on_cpus)
 {
-    ULONG all = 0;
-    for (unsigned i = 0; i < LOOP_BYTES; i++)
+    ULONG all = 0, there = 0;
+    for (unsigned i = 0; i < PLACES; i++) {
         all += counts[i];
+        there += places[i] == at ? counts[i] : 0;
+    }
     CHECK_BECAUSE(all, SAMPLES * on_cpus, (SAMPLES + 2) * on_cpus,
                   "the first period may begin before the loop; the PMI has some of the events");
-    CHECK_EQ(counts[at], precise ? all : 0);
+    CHECK_EQ(there, precise ? all : 0);
 }
 
 static void remove_precise(KPROFILE_SOURCE source)
