@@ -324,11 +324,10 @@ static void release_here(void *argument)
     KIRQL old = irql_raise(PROFILE_LEVEL);
     hal_counters_check(counters);
     pmu_clear(counters);
-    if (owner->buffer.OverflowHandler) {
-        pmu_pause(); /* others' counters, which may write records */
+    if (owner->counters & BUFFER)
         event_buffer_detach(owner->buffer.OverflowHandler, owner->handle);
-        pmu_resume();
-    }
+    else
+        event_buffer_forget(counters);
     for_each_bit(ctr, bits_on(owner, cpu_number()))
         *owner_of(cpu_number(), ctr) = NULL;
     irql_lower(old);

@@ -103,8 +103,10 @@ static void recorded(PVOID buffer, ULONGLONG size, ULONGLONG count, HANDLE)
     for (ULONGLONG i = 0; i < count; i++) {
         struct event_buffer_sample sample = event_buffer_sample((uint8_t *)buffer + i * size);
         KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_index(), sample.ctr);
-        if (source)
+        if (source) {
+            event_buffer_set_period(sample.ctr, source_interval(source));
             profile_record(sample.address, source);
+        }
     }
 }
 

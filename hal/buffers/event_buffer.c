@@ -120,13 +120,13 @@ static uint64_t size_of(const struct pebs_facts *facts, uint64_t record)
 void event_buffer_drain(PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER handler, HANDLE owner)
 {
     struct ds_area *area = areas[cpu_index()];
-    if (!area)
+    if (!area || !handler)
         return;
     const struct pebs_facts *facts = pebs_facts();
     uint64_t at = area->base, end = area->index, size;
-    while (at < end && (size = size_of(facts, at)) != 0) {
+    while (at < end && (size = size_of(facts, at)) != 0 && size <= end - at) {
         uint64_t first = at, count = 0;
-        for (; at < end && size_of(facts, at) == size; at += size)
+        for (; size <= end - at && size_of(facts, at) == size; at += size)
             count++;
         handler((PVOID)first, size, count, owner);
     }
@@ -141,16 +141,38 @@ struct event_buffer_sample event_buffer_sample(const void *record)
                                          r.address };
 }
 
+/* The event after the overflow is the period's last one. */
+static uint64_t reset_of(unsigned ctr, uint64_t period)
+{
+    return (1 - period) & pmu_mask(pmu_here(), ctr);
+}
+
+void event_buffer_set_period(unsigned ctr, uint64_t period)
+{
+    pebs_set_reload(areas[cpu_index()], ctr, reset_of(ctr, period));
+}
+
 void event_buffer_arm(unsigned ctr, uint64_t period)
 {
-    if (period)
-        pebs_set_reload(areas[cpu_number()], ctr, -period & pmu_mask(pmu_here(), ctr));
+    if (period) {
+        event_buffer_set_period(ctr, period);
+        pmu_write(ctr, reset_of(ctr, period));
+    }
     pebs_enable(period ? PMU_BIT(ctr) : 0, 0);
+}
+
+void event_buffer_forget(uint64_t counters)
+{
+    if (pebs_facts())
+        pebs_forget(counters);
 }
 
 void event_buffer_detach(PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER handler, HANDLE owner)
 {
+    if (!pebs_facts())
+        return;
+    pmu_pause(); /* others' counters, which may write records */
     event_buffer_drain(handler, owner);
-    if (areas[cpu_number()])
-        pebs_detach();
+    pebs_detach();
+    pmu_resume();
 }

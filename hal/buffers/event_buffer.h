@@ -32,7 +32,12 @@ struct event_buffer_sample {
 };
 struct event_buffer_sample event_buffer_sample(const void *record);
 /* For the kernel's own records, of the smallest size, on this CPU: the counter, which has stopped,
- * writes one each `period` events, from the next pmu_start on. Period 0: none any more. */
+ * writes one each `period` events, from 2 on, from the next pmu_start on. 0: none any more. */
 void event_buffer_arm(unsigned ctr, uint64_t period);
-/* Drains; from then on the CPU writes no records. */
+/* For the periods after the next record. */
+void event_buffer_set_period(unsigned ctr, uint64_t period);
+/* The counters' owner frees them: they write no records any more, if he had them do so. */
+void event_buffer_forget(uint64_t counters);
+/* The buffer's owner does, or that of everything: drains it for the handler, if there is one; from
+ * then on the CPU writes no records. */
 void event_buffer_detach(PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER handler, HANDLE owner);

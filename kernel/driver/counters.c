@@ -221,8 +221,11 @@ void counters_left(struct driver *driver)
         bool buffer = sets[i].handlers.buffer != NULL;
         driver_left(driver, "hardware counters%s, allocated at %s",
                     buffer ? " with an event buffer" : "", place);
-        if (buffer) /* which the processors would go on writing */
-            driver_HalFreeHardwareCounters(sets[i].handle);
+        HANDLE handle = sets[i].handle;
+        if (buffer) { /* which the processors would go on writing; its handler is unloaded */
+            forget_set(handle);
+            HalFreeHardwareCounters(handle);
+        }
     }
     if (hal_pmi_has_driver() && driver_at((uint64_t)interrupt_handler) == driver)
         driver_left(driver, "its handler of the counters' interrupt");

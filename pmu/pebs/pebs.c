@@ -92,7 +92,9 @@ const struct pebs_facts *pebs_facts(void)
     unsigned kind = pmu_kind_number(pmu_here());
     uint8_t found = __atomic_load_n(&probed[kind], __ATOMIC_ACQUIRE);
     if (!found) { /* two CPUs of a kind find the same */
-        found = probe(&facts[kind]) ? 2 : 1;
+        struct pebs_facts probed_here = { 0 };
+        found = probe(&probed_here) ? 2 : 1;
+        facts[kind] = probed_here;
         __atomic_store_n(&probed[kind], found, __ATOMIC_RELEASE);
     }
     return found == 2 ? &facts[kind] : NULL;
@@ -205,6 +207,13 @@ bool pebs_enable(uint64_t counters, uint64_t data_cfg)
     if (counters && pebs_facts()->groups && wrmsr_fault(MSR_PEBS_DATA_CFG, data_cfg))
         return false;
     return !wrmsr_fault(MSR_PEBS_ENABLE, counters);
+}
+
+void pebs_forget(uint64_t counters)
+{
+    uint64_t enabled = rdmsr(MSR_PEBS_ENABLE);
+    if (enabled & counters)
+        wrmsr(MSR_PEBS_ENABLE, enabled & ~counters);
 }
 
 void pebs_detach(void)

@@ -68,6 +68,8 @@ void pebs_set_reload(struct ds_area *area, unsigned ctr, uint64_t value);
 /* From now on these counters write records instead of interrupting; data_cfg counts where there are
  * groups, for counters whose select has PMU_ADAPTIVE. 0 counters: none writes. False: refused. */
 bool pebs_enable(uint64_t counters, uint64_t data_cfg);
+/* These counters write none any more. */
+void pebs_forget(uint64_t counters);
 /* None writes, and this CPU forgets the area. */
 void pebs_detach(void);
 /* Bytes of records that wait; from now on none, the next one is the first. Counters are paused. */

@@ -26,7 +26,7 @@ enum { GROUP_MEMORY = 1, GROUP_GPR = 2, GROUP_XMM = 4, GROUP_LBR = 8, GROUP_COUN
 #define AREA_INDEX 0x28u
 #define AREA_RESETS 0x40u
 #define OLD_COUNTERS 4u /* before adaptive records */
-#define RESET_FIELDS 8u /* of general-purpose counters, in formats 3 and 4; later 32 */
+#define RESET_FIELDS 8u /* of general-purpose counters, in formats 3 and 4; from 5 on 32 */
 #define HOSTS_EACH 4u   /* records from one of the host's to the next, with the quirk pebs=host */
 
 static uint64_t last_area; /* that any CPU was given; quirk pebs=shared; atomic */
@@ -36,7 +36,10 @@ static uint64_t last_area; /* that any CPU was given; quirk pebs=shared; atomic 
 static bool is_adaptive(const struct model *m) { return m->pebs_format >= DS_ADAPTIVE; }
 
 static bool has_counters(const struct model *m) { return m->pebs_format >= DS_COUNTERS; }
-static uint64_t reset_fields(const struct model *m) { return has_counters(m) ? 32 : RESET_FIELDS; }
+static uint64_t reset_fields(const struct model *m)
+{
+    return m->pebs_format > DS_ADAPTIVE ? 32 : RESET_FIELDS;
+}
 
 uint64_t ds_counters(const struct model *m)
 {

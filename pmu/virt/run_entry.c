@@ -226,11 +226,20 @@ static bool aim_alarm(struct vcpu *v, bool user, uint64_t slice_end)
     return false;
 }
 
+/* Whether a counter wraps at the delivery of what is injected, or writes a record: INT n counts
+ * there, and with the quirk irq3 all that interrupts ring 3. */
+static bool delivery_matters(const struct vcpu *v)
+{
+    bool int_n = (v->vmcb.inject & INJECT_TYPE) == INJECT_SOFT_INT;
+    uint64_t events = (v->vmcb.cpl == 3 ? virt_quirks.irq3 : 0) + int_n;
+    return events && count_left(v, !int_n || v->run.soft_user) <= events;
+}
+
 static bool must_step(struct vcpu *v, bool injects, uint64_t slice_end)
 {
     bool user = !injects && v->vmcb.cpl == 3; /* an interrupt is taken in ring 0 */
     return virt_step ? v->pmu.counting
-                     : v->pmu.decoding[user] || (!injects && v->rep.inside) ||
+                     : v->pmu.decoding[user] || (injects ? delivery_matters(v) : v->rep.inside) ||
                            aim_alarm(v, user, slice_end);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cost of operations that no other test measures: counters allocated and freed, a system call,
- * an interrupt, an IPI. */
+/* The cost of operations that no other test measures: counters allocated and freed, a system
+ * call. */
 #include "tests/harness/kernel.h"
 
 extern void user_cost_call(uint64_t cycles);
@@ -21,40 +21,6 @@ static void end_counting(void)
     cost_end();
     counting_stop();
     test_run_anywhere();
-}
-
-/* --- The interrupt waits after CLI until the operation opens the gate. --- */
-
-static void send_ipi(void *id) { apic_send(*(uint32_t *)id, VECTOR_CALL); }
-
-#define OPENING 3u /* STI, a NOP after its shadow, CLI */
-static void open_gate(void *) { asm volatile("sti; nop; cli" : : : "memory"); }
-
-TEST(cost, interrupt,
-     "an IPI is sent with at most 100 instructions; an interrupt that finds nothing to do takes at "
-     "most 300 [slow]")
-{
-    struct cost sent = { 0 }, taken = { 0 };
-    uint32_t id;
-    SKIP_WITHOUT_PMU();
-    SKIP_IF_STEPPED();
-    REQUIRE(begin_counting(PMU_KERNEL));
-    id = apic_id();
-    for (unsigned i = 0; i < COST_RUNS; i++) {
-        cli();
-        cost_run(&sent, send_ipi, NULL, &id);
-        for (unsigned looks = 0; looks < 1000000 && !apic_is_pending(VECTOR_CALL); looks++)
-            pause();
-        CHECK(apic_is_pending(VECTOR_CALL));
-        cost_run(&taken, open_gate, NULL, NULL);
-        taken.instructions[i] -= OPENING;
-        sti();
-    }
-    cost_print(&sent, true, "an IPI sent");
-    cost_print(&taken, true, "an interrupt that finds nothing to do");
-    CHECK_RANGE(cost_least(&sent), 3, 100);   /* its arguments, WRMSR or a store, RET */
-    CHECK_RANGE(cost_least(&taken), 60, 300); /* 15 registers saved and restored, EOI, IRET */
-    end_counting();
 }
 
 /* --- One counter. --- */

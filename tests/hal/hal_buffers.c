@@ -312,4 +312,14 @@ TEST(hal_buffers, after_free,
     smp_call(cpu_all(), registers_here, &found);
     CHECK_EQ(found, 0);
     free_and_check(counters);
+    test_run_on(0);
+    for (unsigned everything = 0; everything < 2; everything++) {
+        struct list one = { 1, { single(0) } };
+        REQUIRE_OK(take_on(BY_NULL, everything ? NULL : &one, &owner));
+        wrmsr(MSR_DS_AREA, everything ? KERNEL_VMA : 0);
+        pebs_enable(1, 0);
+        free_and_check(owner);
+        CHECK_EQ(rdmsr(MSR_PEBS_ENABLE) | rdmsr(MSR_DS_AREA), 0);
+    }
+    test_run_anywhere();
 }

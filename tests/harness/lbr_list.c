@@ -132,12 +132,11 @@ void lbr_check_program(uint32_t hidden)
     lbr_check_list(lbr_program_rows, hidden);
 }
 
-void lbr_run_ring3(void (*program)(void), const struct lbr_row rows[], uint32_t hidden)
+void lbr_run_gated(void (*program)(void), struct pmu_gate gate)
 {
     struct process *process = user_process();
     KIRQL old = irql_raise(DISPATCH_LEVEL);
-    pmu_branches_clear(branches_here());
-    lbr_gate = pmu_branches_gate(branches_here(), hidden);
+    lbr_gate = gate;
     lab_catch();
     lbr_kernels_page_fault = lab_gate(VECTOR_PF);
     lbr_kernels_syscall = rdmsr(MSR_LSTAR);
@@ -152,8 +151,14 @@ void lbr_run_ring3(void (*program)(void), const struct lbr_row rows[], uint32_t 
     wrmsr(lbr_gate.msr, lbr_gate.off); /* had the program not come to its end */
     wrmsr(MSR_LSTAR, lbr_kernels_syscall);
     lab_release();
-    lbr_check_list(rows, hidden);
     user_finish(process, thread);
+}
+
+void lbr_run_ring3(void (*program)(void), const struct lbr_row rows[], uint32_t hidden)
+{
+    pmu_branches_clear(branches_here());
+    lbr_run_gated(program, pmu_branches_gate(branches_here(), hidden));
+    lbr_check_list(rows, hidden);
 }
 
 unsigned lbr_count_rows(const struct lbr_row rows[])

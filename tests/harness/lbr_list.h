@@ -52,6 +52,8 @@ extern const char *lbr_ring_rule;
 bool lbr_debug_ends(void);
 /* lbr_program, from an empty list. */
 void lbr_check_program(uint32_t hidden);
-/* A program of branches.asm in ring 3 on this CPU, from an empty list. */
+/* A program of branches.asm in ring 3 on this CPU; inside it the gate is on, of a list or other. */
+void lbr_run_gated(void (*program)(void), struct pmu_gate gate);
+/* From an empty list. */
 void lbr_run_ring3(void (*program)(void), const struct lbr_row rows[], uint32_t hidden);
 unsigned lbr_count_rows(const struct lbr_row rows[]);

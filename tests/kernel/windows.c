@@ -192,7 +192,7 @@ static void fill_buffer(void *truth)
     irql_raise(PROFILE_LEVEL);
     pmu_stop(PMU_BIT(ctrs[0]) | PMU_BIT(ctrs[1]));
     event_buffer_arm(pmi.ctr, 0);
-    pmi.overflows += pmu_read(ctrs[1]) / (PERIOD + 1);
+    pmi.overflows += pmu_read(ctrs[1]) / PERIOD;
     irql_lower(passive);
 }
 

@@ -3,8 +3,8 @@
  * counters that are off, rings, several counters, several processors; an interrupt at each
  * instruction; bad input; and its registers. */
 #include "kernel/mm/phys.h"
+#include "tests/harness/lbr_list.h"
 #include "tests/harness/pebs_list.h"
-#include "tests/ring3/exact.h"
 
 #define MANY PEBS_STEPS_MAX
 #define SO_MANY 300u /* with those of a handler whose accesses are checked (KASAN) */
@@ -12,8 +12,6 @@
 #define CTR1 PMU_BIT(1)
 #define PEBS_ENABLE 0x3f1u
 #define PEBS_DATA_CFG 0x3f2u
-#define DS_AREA 0x600u
-#define NOT_CANONICAL (UINT64_C(1) << 57)
 #define CPUS_MOST 8u
 #define EACH 5u /* with interrupts: instructions for a record */
 #define INTERRUPTED (CTR0 | PMU_BIT(2) | PMU_BIT(3))
@@ -21,8 +19,6 @@
 #define EDGE (VM_WINDOW + 512 * PAGE_SIZE) /* its end; nothing is behind it */
 #define LEFT 408u                          /* there, for records: two of format 3, and a word */
 #define NOWHERE (KERNEL_VMA - 0x10000000)
-#define RING3_PERIOD 100000u
-#define RING0_PERIOD 5000u /* of what ring 0 does meanwhile */
 
 static unsigned on_pmi_count;
 static void note_count(void) { on_pmi_count = on_pmi_count ? on_pmi_count : pebs_count(); }
@@ -342,8 +338,11 @@ LAB_TEST(pebs_registers, bits,
                        (f->groups & PEBS_COUNTERS ? PEBS_VALUES_OF(pmu_here()->reported) : 0));
     if (!f->groups)
         lab_absent(PEBS_DATA_CFG);
+    CHECK_EQ(lab_rdmsr(0x345) >> 6 & 3, 3); /* trap-like; registers of all formats */
+    CHECK_EQ(lab_rdmsr(DS_AREA), 0);
     lab_wrmsr(DS_AREA, KERNEL_VMA);
-    CHECK_EQ(wrmsr_fault(DS_AREA, NOT_CANONICAL), LAB_GP_FAULT);
+    for (unsigned bit = vpmu_present() ? 47 : 57; bit < 63; bit++)
+        CHECK_EQ(wrmsr_fault(DS_AREA, UINT64_C(1) << bit), LAB_GP_FAULT);
     CHECK_EQ(lab_rdmsr(DS_AREA), KERNEL_VMA);
     pebs_detach();
     CHECK_EQ(lab_rdmsr(DS_AREA), 0);
@@ -397,45 +396,63 @@ TEST(pebs_buffer, processors,
     CHECK_OK(HalFreeHardwareCounters(owner));
 }
 
-/* Ring 3's GS may be in place: nothing here asks which processor this is. */
-static void record_ring3(unsigned cpu, uint32_t ring)
+/* Where a branch goes of which the record is, unless it is one that is not taken each time, or a
+ * fault, whose instruction was done again. How many rows are of it. */
+static unsigned check_branch(const struct pebs_record *r)
+{
+    unsigned rows = 0;
+    bool right = false;
+    for (const struct lbr_row *row = lbr_user_rows; row->from; row++)
+        if (row->from == r->address) {
+            right |= row->to == r->next || row->to == (uint64_t)lbr_on_page_fault ||
+                     row->class == PMU_HIDE_JCC;
+            rows++;
+        }
+    if (rows && !CHECK(right))
+        test_note("the next of %lx is %lx", r->address, r->next);
+    return rows;
+}
+
+/* A record after each second event of one ring, while a program in ring 3 branches; of how many. */
+static unsigned record_ring3(unsigned cpu, uint32_t ring, uint64_t events)
 {
     HANDLE owner;
     struct pebs_record r;
+    unsigned branches = 0;
     test_run_on(cpu);
-    REQUIRE_OK(hal_counters_claim("laboratory", cpu_set_one(cpu), CTR0, NULL, &owner));
-    struct process *process = user_process();
+    if (!CHECK_OK(hal_counters_claim("laboratory", cpu_set_one(cpu), CTR0, NULL, &owner)))
+        return 0;
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    pebs_prepare(pebs_facts()->groups ? PEBS_GPR : 0, 16, 32);
-    uint64_t period = ring == PMU_USER ? RING3_PERIOD : RING0_PERIOD;
-    pebs_arm(0, period, period);
+    pebs_prepare(pebs_facts()->groups & PEBS_GPR, SO_MANY, SO_MANY + 1);
+    pebs_arm(0, events, 1);
     pmu_program(0, pmu_selected(0) ^ PMU_KERNEL ^ ring, pmu_read(0));
     pebs_enable(CTR0, pebs_place.data_cfg);
-    pmu_start(CTR0);
     irql_lower(old);
-    struct thread *thread = lab_run_user(process, (void (*)(void))user_exact_spin, 1000, cpu);
+    lbr_run_gated(user_branches, (struct pmu_gate){ pmu_here()->msr.global_control, CTR0, 0 });
     old = irql_raise(PROFILE_LEVEL);
     pmu_clear(CTR0);
     pebs_detach();
     irql_lower(old);
-    CHECK(pebs_count() > 1);
+    CHECK(pebs_count() > 10);
     for (unsigned n = 0; n < pebs_count() && pebs_get(n, &r); n++) {
         CHECK_EQ(r.address >> 63, ring == PMU_KERNEL);
-        CHECK(r.gpr[4] >> 63 <= r.next >> 63); /* the stack is the kernel's after an interrupt */
+        branches += ring == PMU_USER && check_branch(&r);
     }
-    user_finish(process, thread);
     CHECK_OK(HalFreeHardwareCounters(owner));
+    return branches;
 }
 
-TEST(pebs_buffer, ring3,
-     "records of a program in ring 3 are all its own, and a counter of ring 0 has none of them: "
-     "the buffer is the kernel's [PE-14 PE-15]")
+TEST(
+    pebs_buffer, ring3,
+    "records of a program in ring 3 are all its own, those of SYSCALL and INT n too, whose next "
+    "instruction is the kernel's; a counter of ring 0 has none of them: the buffer is the kernel's "
+    "[PE-05 PE-14 PE-15]")
 {
     SKIP_WITHOUT_PMU();
     SKIP_IF(!pebs_facts(), "no records");
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        record_ring3(cpu, PMU_USER);
-        record_ring3(cpu, PMU_KERNEL);
+        CHECK(record_ring3(cpu, PMU_USER, 1) + record_ring3(cpu, PMU_USER, 2) > 16);
+        record_ring3(cpu, PMU_KERNEL, 2);
     }
     test_run_anywhere();
 }

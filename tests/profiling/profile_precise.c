@@ -116,13 +116,15 @@ TEST(profile_precise, addresses,
 
 TEST(profile_precise, one_buffer,
      "precise sources need the event buffer: while one samples, another is busy, and an owner gets "
-     "none; while an owner has it, none samples; the source can be removed afterwards [KP-34]")
+     "none; while an owner has it, none samples; a new interval is valid after two more samples "
+     "[KP-34]")
 {
     ULONG bucket[2];
     KPROFILE_SOURCE first, second;
     HANDLE one, other, owner;
     struct list list = { 1, { buffered(ignore_records, 0, 1) } };
     SKIP_WITHOUT_RECORDS();
+    test_run_on(0);
     REQUIRE_OK(add_precise(&(struct event){ u"FirstTest", 0xc0, 0, 0 }, true, &first));
     REQUIRE_OK(add_precise(&(struct event){ u"SecondTest", 0xc0, 0, 0 }, true, &second));
     one = profile_of_loop(&bucket[0], first, 1);
@@ -137,10 +139,18 @@ TEST(profile_precise, one_buffer,
     CHECK_STATUS(NtStartProfile(other), STATUS_DEVICE_BUSY);
     free_and_check(owner);
     profile_start(other);
+    profile_loop(PERIOD);
+    HAL_PROFILE_SOURCE_INTERVAL rare = { second, UINT32_MAX };
+    CHECK_OK(HalSetSystemInformation(HalProfileSourceInterval, sizeof rare, &rare));
+    profile_loop(4 * PERIOD);
+    ULONG then = bucket[1];
+    profile_loop(20 * PERIOD);
+    CHECK(then > 0 && bucket[1] == then);
     CHECK_OK(NtClose(one));
     CHECK_OK(NtClose(other));
     remove_precise(first);
     remove_precise(second);
+    test_run_anywhere();
 }
 
 TEST(profile_precise, not_there,

@@ -98,13 +98,6 @@ static void take_picture(KPROFILE_SOURCE source, ULONG interval, unsigned sample
                     loops[i].share * 100 / 7 + 2 * slack);
 }
 
-TEST_USER(profile_picture, by_time,
-          "a program's histogram by time, drawn: three loops have the shares that they run for "
-          "[slow]")
-{
-    take_picture(ProfileTime, 1221, SAMPLES, "by time, every 122 us");
-}
-
 TEST_USER(profile_picture, by_instructions,
           "a program's histogram by retired instructions, drawn: three loops have the shares that "
           "they retire")
