@@ -68,7 +68,9 @@ LAB_TEST(pmu_ops, conditional,
 static void check_overflows(unsigned ctr, const struct lab_op *op)
 {
     uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT);
-    uint64_t all = count_op(ctr, select, 0, op);
+    uint64_t all = UINT64_MAX, n; /* SMIs and NMIs add */
+    for (unsigned i = 0; i < 4; i++)
+        all = (n = count_op(ctr, select, 0, op)) < all ? n : all;
     struct lab_range one = lab_pmis(1);
     for (uint64_t after = 1; after < all; after++) {
         unsigned before = lab_caught.pmis;

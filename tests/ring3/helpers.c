@@ -123,10 +123,10 @@ void ring3_data(PERFORMANCE_DATA *data)
     data->Version = PERFORMANCE_DATA_VERSION;
 }
 
-void ring3_read(HANDLE profile, DWORD flags, PERFORMANCE_DATA *data)
+bool ring3_read(HANDLE profile, DWORD flags, PERFORMANCE_DATA *data)
 {
     ring3_data(data);
-    CHECK_EQ(ReadThreadProfilingData(profile, flags, data), ERROR_SUCCESS);
+    return CHECK_EQ(ReadThreadProfilingData(profile, flags, data), ERROR_SUCCESS);
 }
 
 uint64_t ring3_reasons(HANDLE profile)

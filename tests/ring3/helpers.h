@@ -63,7 +63,7 @@ void ring3_query(HANDLE thread, BOOLEAN wanted);
 /* Size and Version set, all else FILL. */
 void ring3_data(PERFORMANCE_DATA *data);
 /* ReadThreadProfilingData into the same. */
-void ring3_read(HANDLE profile, DWORD flags, PERFORMANCE_DATA *data);
+bool ring3_read(HANDLE profile, DWORD flags, PERFORMANCE_DATA *data);
 /* The calling thread's wait reasons since the last reading, a bit each. */
 uint64_t ring3_reasons(HANDLE profile);
 /* NtSetInformationThread, class 32, for the calling thread. */

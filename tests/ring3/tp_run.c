@@ -71,11 +71,11 @@ void user_run_until_emptied(uint64_t mask)
     HANDLE profile = enable_profiling(mask);
     PERFORMANCE_DATA now;
     uint64_t last = 0;
-    ring3_read(profile, BOTH, &now);
+    bool read = ring3_read(profile, BOTH, &now);
     set_state(1);
-    while (now.HwCountersCount) {
+    while (read && now.HwCountersCount) {
         ring3_work(1000);
-        ring3_read(profile, BOTH, &now);
+        read = ring3_read(profile, BOTH, &now);
         CHECK(now.HwCountersCount == 0 || now.HwCounters[0].Value > last);
         last = now.HwCounters[0].Value;
         __atomic_fetch_add(&user_reads, 1, __ATOMIC_RELEASE);
