@@ -15,6 +15,7 @@ use Test::More;
 use List::Util qw(any shuffle);
 use lib 'tests/tools';
 use Environment;
+use Text;
 
 my ($each, $by_hand, $build) = ($ENV{EACH}, $ENV{N}, $ENV{BUILD} || 'build');
 my ($seed, $n, $first) = ($ENV{SEED} || 1, $by_hand || 12, $ENV{FIRST} || 1);
@@ -77,10 +78,24 @@ sub word_of
     return "$name=$value";
 }
 
+# Models with facts of real processors: version and number of counters, kinds of cores.
+sub real
+{
+    my @row = map { [map { hex } /^(?:\w+:){3}\w+$/ ? split(/:/) : (0) x 4] } split /\s/, $_[0];
+    my ($vendor, $signature, $features, $pmu, $extended, $v2) = @row[2, 3, 4, 6, 16, 20];
+    my ($version, $gp) = ($pmu->[0] & 255, $pmu->[0] >> 8 & 255);
+    return ["intel-v$version", "gp=$gp", $features->[3] >> 15 & 1 ? 'hybrid' : ()]
+        if $vendor->[1] == 0x756e6547 && $version >= 1 && $version <= 6 && $gp && $gp <= 12;
+    return [$v2->[0] ? $signature->[0] >> 20 == 11 ? 'amd-zen5' : 'amd-v2'
+            : $extended->[2] >> 23 & 1 ? 'amd-ext' : 'amd-k7'] if $vendor->[1] == 0x68747541;
+    return;
+}
+my @real = map { real($_) } grep { !/^#/ } Text::lines('tests/pmu/cpus/cpus.tsv');
+
 sub combination
 {
-    my $model = one_of(@names);
-    my %word;
+    my ($model, @facts) = @{ one_of([one_of(@names)], one_of(@real)) };
+    my %word = map { /^(\w+)/ => $_ } @facts;
     for (0 .. rand QUIRKS) {
         my $q = one_of(grep { $_->{vendor} eq 'BOTH'
                               || lc substr($_->{vendor}, 0, 1) eq $vendor{$model} } @quirks);

@@ -204,13 +204,3 @@ TEST(diagnosis, inexact,
             CHECK_EQ(said ? said[0] : 0, cases[i].begins);
         }
 }
-
-TEST(diagnosis, sentences, "every verdict has a sentence of its own")
-{
-    for (unsigned v = 0; v < PMU_VERDICT_COUNT; v++) {
-        CHECK(strlen(pmu_verdict_text((enum pmu_verdict)v)) > 10);
-        for (unsigned other = 0; other < v; other++)
-            CHECK(strcmp(pmu_verdict_text((enum pmu_verdict)v),
-                         pmu_verdict_text((enum pmu_verdict)other)) != 0);
-    }
-}

@@ -22,13 +22,6 @@ static void look_at_counter(void *)
     seen[cpu].value = rdmsr(pmu_counter_msr(pmu_here(), the_ctr));
 }
 
-static void clear_counter(void *)
-{
-    KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_clear(PMU_BIT(the_ctr));
-    irql_lower(old);
-}
-
 /* Claims the counter where it is; skips where that is no test. */
 static bool claim_counter(unsigned ctr, HANDLE *handle)
 {
@@ -47,12 +40,6 @@ static bool claim_counter(unsigned ctr, HANDLE *handle)
     }
     the_ctr = ctr;
     return CHECK_OK(hal_counters_claim("isolation", members, PMU_BIT(ctr), NULL, handle));
-}
-
-static void release_claim(HANDLE handle)
-{
-    smp_call(members, clear_counter, NULL);
-    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
 }
 
 TEST_EACH(pmu_counts_alone, each_gp,
@@ -76,5 +63,5 @@ TEST_EACH(pmu_counts_alone, each_gp,
         }
     }
     test_run_anywhere();
-    release_claim(handle);
+    CHECK_OK(HalFreeHardwareCounters(handle));
 }

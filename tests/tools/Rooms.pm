@@ -46,7 +46,7 @@ my %lines = (@house, qw(
     kernel/user 9460
     tests/ring3 7920
     tests/guests 6310
-    tests/machines 2380
+    tests/machines 2400
     tests/tools 7910
     tests/programs 3730
     tests/drivers 2760
