@@ -46,7 +46,7 @@ static void overflow_owned(void)
                 -(uint64_t)PERIOD & mask);
     pmu_start(PMU_BIT(first_ctr));
     irql_lower(old);
-    for (uint64_t n = 0; n < LOOPS || pmu_read(first_ctr) > mask / 2; n++)
+    for (uint64_t n = 0; n < LOOPS || (pmu_read(first_ctr) > mask / 2 && n < 4 * LOOPS); n++)
         pause_rarely(n);
     old = irql_raise(PROFILE_LEVEL);
     pmu_clear(PMU_BIT(first_ctr));
