@@ -242,7 +242,6 @@ static void check_entries(uint64_t gs_base)
              faults = step_nmis(&fault, two_rounds, NULL);
     CHECK(calls > 80 && faults > 30); /* their code has some 95 and 190 instructions */
     CHECK_EQ(enters.thread->ended, 0);
-    test_note("%lx: an NMI at each of %u and %u instructions", gs_base, calls, faults);
     end_by_force(enters.process, enters.thread);
 }
 
