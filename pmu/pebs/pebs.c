@@ -69,7 +69,7 @@ static bool probe(struct pebs_facts *f)
     if (adaptive && !(capabilities & BASELINE && keeps_value(MSR_PEBS_DATA_CFG, ALL_GROUPS)))
         return false;
     f->format = (uint8_t)format;
-    f->smallest = adaptive ? BASIC : sizes[format];
+    f->smallest = format < ADAPTIVE ? sizes[format] : BASIC;
     f->groups = adaptive ? ALL_GROUPS : 0;
     if (format >= COUNTED && keeps_value(MSR_PEBS_DATA_CFG, ALL_GROUPS | PEBS_COUNTERS))
         f->groups |= PEBS_COUNTERS;
