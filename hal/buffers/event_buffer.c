@@ -23,10 +23,11 @@
 #define ALL_PAGES (1 + BUFFER_PAGES) /* the area's first */
 
 static struct ds_area *areas[MAX_CPUS]; /* NULL: this CPU has no buffer */
+static bool writes[MAX_CPUS];           /* records; const once CPUs run */
 
 /* --- What a CPU can write. --- */
 
-void event_buffer_init_cpu(void) { pebs_facts(); }
+void event_buffer_init_cpu(void) { writes[cpu_number()] = pebs_facts() != NULL; }
 
 uint64_t event_buffer_counters(const struct pmu_kind *pmu)
 {
@@ -126,7 +127,7 @@ void event_buffer_drain(PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER handler,
     uint64_t at = area->base, end = area->index, size;
     while (at < end && (size = size_of(facts, at)) != 0 && size <= end - at) {
         uint64_t first = at, count = 0;
-        for (; size <= end - at && size_of(facts, at) == size; at += size)
+        for (uint64_t last = end - size; at <= last && size_of(facts, at) == size; at += size)
             count++;
         handler((PVOID)first, size, count, owner);
     }
@@ -163,13 +164,13 @@ void event_buffer_arm(unsigned ctr, uint64_t period)
 
 void event_buffer_forget(uint64_t counters)
 {
-    if (pebs_facts())
+    if (writes[cpu_number()])
         pebs_forget(counters);
 }
 
 void event_buffer_detach(PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER handler, HANDLE owner)
 {
-    if (!pebs_facts())
+    if (!writes[cpu_number()])
         return;
     pmu_pause(); /* others' counters, which may write records */
     event_buffer_drain(handler, owner);

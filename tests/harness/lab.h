@@ -59,6 +59,7 @@ extern const struct lab_op {
     uint64_t effects;
     const char *name;
 } lab_ops[], lab_ops_end[];
+extern void lab_op_iret(uint64_t buffer); /* the code of one */
 /* False after a line: this processor lacks it. */
 bool lab_has_op(const struct lab_op *op);
 static inline uint64_t lab_effect(const struct lab_op *op, unsigned kind)

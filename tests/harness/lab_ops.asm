@@ -200,7 +200,9 @@ lab_ops:
     lea rax, [rel lab_op_to]
     push rax
     retfq
-    entry 5 * ST + BR + FA + LD + MORE(8), "iretq" ; the last one, for those who want IRETQs alone
+    entry 5 * ST + BR + FA + LD + MORE(8), "iretq"
+global lab_op_iret
+lab_op_iret:
     mov rdx, rsp
     mov eax, ss
     push rax

@@ -162,7 +162,8 @@ sub idle
 {
     my ($home, $uses, @headers) = @_;
     my %used = map { $_->[1] => 1 } @$uses;
-    return grep { $home->{$_} && !$used{$_} && `git grep -lw $_ -- '*.c' '*.asm'` !~ /\n./ }
+    my ($grep, $all) = ('grep -rlw --include=*.c --include=*.asm', 'boot hal kernel pmu tests');
+    return grep { $home->{$_} && !$used{$_} && !(`$grep $_ $all` =~ /\n./) }
            map { Text::declared($_) } @headers;
 }
 

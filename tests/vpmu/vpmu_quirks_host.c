@@ -344,7 +344,7 @@ static void send_another(void)
 static void return_often(uint64_t n)
 {
     while (n--)
-        lab_ops_end[-1].code(0);
+        lab_op_iret(0);
 }
 
 VPMU_TEST(
