@@ -27,7 +27,7 @@ static bool writes[MAX_CPUS];           /* records; const once CPUs run */
 
 /* --- What a CPU can write. --- */
 
-void event_buffer_init_cpu(void) { writes[cpu_number()] = pebs_facts() != NULL; }
+void event_buffer_init_cpu(void) { writes[cpu_number()] = pebs_is_here(); }
 
 uint64_t event_buffer_counters(const struct pmu_kind *pmu)
 {
@@ -57,10 +57,9 @@ struct question {
 static void ask_here(void *argument)
 {
     struct question *q = argument;
-    const struct pebs_facts *facts = pebs_facts();
-    if (!facts)
+    if (!writes[cpu_number()])
         __atomic_store_n(&q->no_records, true, __ATOMIC_RELAXED);
-    else if (!writes_size(facts, q->entry_size))
+    else if (!writes_size(pebs_facts(), q->entry_size))
         __atomic_store_n(&q->no_size, true, __ATOMIC_RELAXED);
 }
 

@@ -87,6 +87,8 @@ const struct pebs_facts *pebs_facts_of(const struct pmu_kind *kind)
     return __atomic_load_n(&probed[n], __ATOMIC_ACQUIRE) == 2 ? &facts[n] : NULL;
 }
 
+bool pebs_is_here(void) { return pebs_facts() && find_capabilities(); }
+
 const struct pebs_facts *pebs_facts(void)
 {
     unsigned kind = pmu_kind_number(pmu_here());
@@ -211,9 +213,9 @@ bool pebs_enable(uint64_t counters, uint64_t data_cfg)
 
 void pebs_forget(uint64_t counters)
 {
-    uint64_t enabled = rdmsr(MSR_PEBS_ENABLE);
-    if (enabled & counters)
-        wrmsr(MSR_PEBS_ENABLE, enabled & ~counters);
+    uint64_t enabled = 0;
+    if (!rdmsr_fault(MSR_PEBS_ENABLE, &enabled) && enabled & counters)
+        wrmsr_fault(MSR_PEBS_ENABLE, enabled & ~counters);
 }
 
 void pebs_detach(void)

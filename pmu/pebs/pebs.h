@@ -29,6 +29,8 @@ struct pebs_facts {
 
 /* Of this CPU's kind; NULL: it writes no records. */
 const struct pebs_facts *pebs_facts(void);
+/* Whether this CPU does as its kind, when it starts. */
+bool pebs_is_here(void);
 /* Of another kind, on a CPU of which that was called before. */
 const struct pebs_facts *pebs_facts_of(const struct pmu_kind *kind);
 /* Bytes of a record by this MSR_PEBS_DATA_CFG, where there are facts. */

@@ -34,8 +34,8 @@ static uint64_t last_area; /* that any CPU was given; quirk pebs=shared; atomic 
 /* --- Registers. --- */
 
 static bool is_adaptive(const struct model *m) { return m->pebs_format >= DS_ADAPTIVE; }
-
 static bool has_counters(const struct model *m) { return m->pebs_format >= DS_COUNTERS; }
+
 static uint64_t reset_fields(const struct model *m)
 {
     return m->pebs_format > DS_ADAPTIVE ? 32 : RESET_FIELDS;

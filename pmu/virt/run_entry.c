@@ -292,7 +292,7 @@ void entry_prepare(struct vcpu *v)
             pmi_deliver(v);
         inject_nmi(v);
         injects = v->vmcb.inject & INJECT_VALID;
-        if (injects) /* that instruction is not the next one any more, nor after a delivery here */
+        if (injects) /* a handler comes first, whoever delivers */
             v->step.iret = v->step.alone = false;
         step = v->step.iret || v->step.alone || must_step(v, injects, slice_end);
     } while (injects && (step || is_interrupt(v)) && deliver_in_software(v));

@@ -265,28 +265,6 @@ static void unwanted(void)
 
 static void swap_itself(void) { etw_context_swap(thread_current(), thread_current(), WrPreempted); }
 
-TEST(etw_rate, just_fits, "a reader with space for exactly two buffers gets both at once")
-{
-    struct session s;
-    uint8_t *bytes;
-    ULONG first = 0, both = 0;
-    REQUIRE(session_begin(&s, &bytes));
-    CHECK_EQ(session_stop(&s), 0);
-    session_close(&s);
-    REQUIRE(session_start(&s, 4, 4 * cpu_count));
-    CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
-    for (unsigned i = 0; i < 4096 / 16 * 3;
-         i++) /* no record is as short: more than three buffers */
-        record(i);
-    CHECK_STATUS(session_read(&s, bytes, 4096, &first), STATUS_SUCCESS);
-    CHECK_RANGE(first, 2049, 4096); /* one, because two do not fit */
-    CHECK_STATUS(session_read(&s, bytes, 2 * first, &both), STATUS_SUCCESS);
-    CHECK_EQ(both, 2 * first);
-    session_stop(&s); /* some were lost */
-    session_close(&s);
-    phys_free(bytes, SESSION_PAGES);
-}
-
 TEST(etw_rate, cost,
      "a hook that no session has enabled costs at most 3 instructions, a context switch record "
      "with 4 counters 104")

@@ -236,7 +236,7 @@ void measured_print(unsigned cpu)
     if (m->exit_branches)
         print("# measured too: a CPUID counts as %ld branches\n", m->exit_branches);
     if (m->far)
-        print("# measured too: a far transfer counts %ld branches more\n", m->far);
+        print("# measured too: an IRET counts %ld branches more\n", m->far);
     if (m->misc)
         print("# measured too: MISC_ENABLE reads %lx\n", m->misc);
     if (m->lag)

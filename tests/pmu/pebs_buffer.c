@@ -437,6 +437,7 @@ static unsigned record_ring3(unsigned cpu, uint32_t ring, uint64_t events)
     CHECK(pebs_count() > 10);
     for (unsigned n = 0; n < pebs_count() && pebs_get(n, &r); n++) {
         CHECK_EQ(r.address >> 63, ring == PMU_KERNEL);
+        CHECK(ring == PMU_KERNEL || r.gpr[4] >> 63 <= r.next >> 63); /* whose stack it is */
         branches += ring == PMU_USER && check_branch(&r);
     }
     CHECK_OK(HalFreeHardwareCounters(owner));

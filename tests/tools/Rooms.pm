@@ -31,7 +31,7 @@ my @house = qw(
     tests/harness 7335
     tests/hal 3890
     tests/pmu 6820
-    tests/vpmu 2770
+    tests/vpmu 2775
     tests/profiling 3240
     tests/etw 2545
     tests/kernel 3100

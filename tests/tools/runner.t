@@ -30,6 +30,9 @@ judged('1: no PMU is no excuse for a machine that has one', "$skip# PASS\n", 'ex
        qr/# FAIL skip.*a\.three/);
 judged('77: nothing could be tested', "$skip# NONE no PMU: nothing there\n", 'exit 37', 77,
        qr/# NONE.*\n\z/);
+judged('1: a failed test, and what its useless PMU excuses',
+       "# pmu: x\n" . $skip =~ s/^ok 2/not ok 2/mr =~ s/2 passed, 0/1 passed, 1/r . "# FAIL\n",
+       'exit 35', 1, qr/^(?!.*FAIL skip).*# FAIL\n\z/s);
 judged('1: NONE excuses no other skip', "$other# NONE x\n", 'exit 37', 1,
        qr/# FAIL skip.*it rains\n\z/);
 judged('77: no test has such a name',
