@@ -120,7 +120,7 @@ static uint64_t size_of(const struct pebs_facts *facts, uint64_t record)
 void event_buffer_drain(PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER handler, HANDLE owner)
 {
     struct ds_area *area = areas[cpu_index()];
-    if (!area || !handler)
+    if (!area)
         return;
     const struct pebs_facts *facts = pebs_facts();
     uint64_t at = area->base, end = area->index, size;

@@ -267,9 +267,13 @@ static VOID leave(PDRIVER_OBJECT DriverObject)
     HalSetSystemInformation(1, sizeof handler, &handler); /* of the counters' interrupt */
 }
 
-static VOID NTAPI on_records(PVOID Buffer, ULONGLONG Size, ULONGLONG Count, HANDLE Owner) {}
+static VOID NTAPI on_records(PVOID Buffer, ULONGLONG Size, ULONGLONG Count, HANDLE Owner)
+{
+    KeBugCheck(0xe2);
+}
 
-/* Leaves a buffer that this processor goes on writing, with a record every 1000 instructions. */
+/* Leaves a buffer that this processor goes on writing, with a record every 1000 instructions; when
+ * it is full to the half its driver is gone. */
 static VOID leave_buffer(VOID)
 {
     struct {
@@ -279,7 +283,7 @@ static VOID leave_buffer(VOID)
             PVOID HandlerOrIndex;
             ULONG Size, Threshold;
         } Descriptors[2];
-    } resources = { 2, { { 0, 0, NULL, 0, 0 }, { 4, 0, on_records, 0, 64 } } };
+    } resources = { 2, { { 0, 0, NULL, 0, 0 }, { 4, 0, on_records, 0, ~0u } } };
     HANDLE counters;
     if (HalAllocateHardwareCounters(NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)&resources,
                                     &counters))

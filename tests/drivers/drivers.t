@@ -190,7 +190,7 @@ bad('leave', 1, qr/^thread (\d+)$(?s:.*)^# leave\.sys left thread \1, which stil
     q{its handler of the counters' interrupt$}, 'device \\\\Device\\\\Left',
     'symbolic link \\\\\?\?\\\\Left', "pool 'Left', 5000 bytes");
 bad('written', 1, qr/^# written\.sys left hardware counters with an event buffer, (?x:
-    )allocated at written\.sys\+0x/m);
+    )allocated at written\.sys\+0x.*\n# FAIL /m);
 
 # The loader sets the security cookie of a driver and of a program.
 sub enter_load_config

@@ -284,6 +284,9 @@ TEST(etw_control, in_turn,
         for (unsigned cpu = 0; cpu < cpu_count; cpu++)
             CHECK_EQ(got[cpu], round);
     }
+    const ULONG two = 2 * n; /* which fit exactly */
+    CHECK_STATUS(session_read(&s, bytes, two, &n), STATUS_SUCCESS);
+    CHECK_EQ(n, two);
     session_stop(&s);
     session_close(&s);
     phys_free(bytes, SESSION_PAGES);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a program spends its time, by a histogram of its own code: what a user of profile objects
- * wants, and looks at. Three loops run for known shares of it. */
+/* Where a program executes its instructions, by a histogram of its own code: what a user of profile
+ * objects wants, and looks at. Three loops run for known shares of it. */
 #include "kernel/base/print.h"
 #include "tests/ring3/helpers.h"
 
@@ -56,9 +56,9 @@ static uint64_t all_samples(void)
     return total;
 }
 
-static void draw(const char *title, uint64_t total)
+static void draw(uint64_t total)
 {
-    test_note("%s, %lu samples", title, total);
+    test_note("by instructions, every 10,000, %lu samples", total);
     for (unsigned i = 0; i < LOOPS; i++) {
         char bar[WIDTH + 1];
         uint64_t n = samples_of(i);
@@ -69,26 +69,31 @@ static void draw(const char *title, uint64_t total)
     }
 }
 
-static void take_picture(KPROFILE_SOURCE source, ULONG interval, unsigned samples,
-                         const char *title)
+TEST_USER(profile_picture, by_instructions,
+          "a program's histogram by retired instructions, drawn: three loops have the shares that "
+          "they retire")
 {
+    const unsigned samples = test_long() ? SAMPLES : SAMPLES / 3;
     HANDLE profile;
     ULONG before;
     BOOLEAN was;
     REQUIRE_OK(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was));
-    REQUIRE_STATUS(ZwQueryIntervalProfile(source, &before), STATUS_SUCCESS);
-    REQUIRE_STATUS(ZwSetIntervalProfile(interval, source), STATUS_SUCCESS);
-    REQUIRE_OK(ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix,
-                               (uint64_t)hot_end - (uint64_t)hot_mix, LOG2, buckets, sizeof buckets,
-                               source, ~0ull));
-    CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
+    NTSTATUS status = ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix,
+                                      (uint64_t)hot_end - (uint64_t)hot_mix, LOG2, buckets,
+                                      sizeof buckets, ProfileTotalIssues, ~0ull);
+    if (status == STATUS_NOT_SUPPORTED)
+        SKIP("no PMU");
+    REQUIRE_OK(status);
+    CHECK_OK(ZwQueryIntervalProfile(ProfileTotalIssues, &before));
+    CHECK_OK(ZwSetIntervalProfile(10000, ProfileTotalIssues));
+    CHECK_OK(ZwStartProfile(profile));
     while (all_samples() < samples) /* a host may let few come */
         work_rounds(ROUNDS);
-    CHECK_STATUS(ZwStopProfile(profile), STATUS_SUCCESS);
-    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
-    CHECK_STATUS(ZwSetIntervalProfile(before, source), STATUS_SUCCESS);
+    CHECK_OK(ZwStopProfile(profile));
+    CHECK_OK(NtClose(profile));
+    CHECK_OK(ZwSetIntervalProfile(before, ProfileTotalIssues));
     uint64_t total = all_samples();
-    draw(title, total);
+    draw(total);
     /* Five standard deviations of a sample of that size, which are at most 250 % / sqrt(n). */
     unsigned slack = 1;
     while (slack * slack * total < 250 * 250)
@@ -96,17 +101,4 @@ static void take_picture(KPROFILE_SOURCE source, ULONG interval, unsigned sample
     for (unsigned i = 0; i < LOOPS; i++)
         CHECK_RANGE(samples_of(i) * 100 / total + slack, loops[i].share * 100 / 7,
                     loops[i].share * 100 / 7 + 2 * slack);
-}
-
-TEST_USER(profile_picture, by_instructions,
-          "a program's histogram by retired instructions, drawn: three loops have the shares that "
-          "they retire")
-{
-    HANDLE profile = NULL;
-    if (ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix, 16, LOG2, buckets,
-                        sizeof buckets, ProfileTotalIssues, ~0ull) == STATUS_NOT_SUPPORTED)
-        SKIP("no PMU");
-    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
-    take_picture(ProfileTotalIssues, 10000, test_long() ? SAMPLES : SAMPLES / 3,
-                 "by instructions, every 10,000");
 }

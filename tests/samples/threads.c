@@ -2,40 +2,16 @@
 /* Eight threads share the CPUs; each counts its own instructions, wherever it runs. Then the sum of
  * all against the running totals of the CPUs, which every profiled thread may read where it is
  * (policy accumulate). */
-#include <stdio.h>
-#include <windows.h>
-#include <winternl.h>
+#include "counter.h"
 
 #define THREADS 8
 #define CPUS_MAX 64
 #define TURN 2 /* instructions: DEC, JNZ */
 
-/* ntddk.h's, which a program cannot include together with windows.h. */
-typedef struct {
-    HARDWARE_COUNTER_TYPE Type;
-    ULONG Reserved;
-    ULONG64 Index;
-} HARDWARE_COUNTER;
-typedef NTSTATUS NTAPI SET(HARDWARE_COUNTER *CounterArray, ULONG Count);
-typedef NTSTATUS NTAPI QUERY(HARDWARE_COUNTER *CounterArray, ULONG MaximumCount, ULONG *Count);
-
-/* The routine of the kernel by its name. */
-static void *kernel(const char *name)
-{
-    return (void *)GetProcAddress(LoadLibraryA("ntoskrnl.exe"), name);
-}
-
 struct job {
     ULONG64 iterations, counted;
     ULONG switches, retries;
 };
-
-static ULONG64 read_counter(ULONG selector)
-{
-    ULONG64 low, high;
-    __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
-    return high << 32 | low;
-}
 
 static PERFORMANCE_DATA read(HANDLE profile)
 {
@@ -77,28 +53,19 @@ static ULONG64 totals(ULONG selector, ULONG *cpus)
 
 int main(void)
 {
-    HARDWARE_COUNTER counter = { PMCCounter, 0, 2 };
     struct job jobs[THREADS];
     HANDLE threads[THREADS], profile;
-    ULONG count, cpus;
+    ULONG selector, cpus;
     ULONG64 sum = 0;
-
-    SET *set = (SET *)kernel("KeSetHardwareCounterConfiguration");
-    QUERY *query = (QUERY *)kernel("KeQueryHardwareCounterConfiguration");
-    NTSTATUS status = set && query ? set(&counter, 1) : -1;
-    if (status == 0)
-        status = query(&counter, 1, &count);
-    if (status || EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile)) {
-        fprintf(stderr, "no counter: status 0x%08lx\n", status);
+    if (!enable(&selector, &profile))
         return 1;
-    }
-    ULONG64 own = read(profile).HwCounters[0].Value, before = totals((ULONG)counter.Index, &cpus);
+    ULONG64 own = read(profile).HwCounters[0].Value, before = totals(selector, &cpus);
     for (int i = 0; i < THREADS; i++) {
         jobs[i] = (struct job){ .iterations = 500000ull * (i + 1) };
         threads[i] = CreateThread(NULL, 0, work, &jobs[i], 0, NULL);
     }
     WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE);
-    ULONG64 all = totals((ULONG)counter.Index, &cpus) - before;
+    ULONG64 all = totals(selector, &cpus) - before;
     own = read(profile).HwCounters[0].Value - own;
     for (int i = 0; i < THREADS; i++) {
         printf("thread %d: %llu instructions, %llu beside its loop, %lu switches, %lu retries\n", i,

@@ -29,7 +29,7 @@ my @house = qw(
     kernel/init 520
     boot 1930
     tests/harness 7335
-    tests/hal 3890
+    tests/hal 3905
     tests/pmu 6820
     tests/vpmu 2775
     tests/profiling 3240
@@ -47,7 +47,7 @@ my %lines = (@house, qw(
     tests/ring3 7920
     tests/guests 6310
     tests/machines 2400
-    tests/tools 7910
+    tests/tools 7915
     tests/programs 3730
     tests/drivers 2760
     tests/samples 1260
