@@ -196,6 +196,22 @@ static void vector(void)
         b(rnd(4) ? rnd(24) : rnd(256));
 }
 
+/* ANDN, BLSR and its kin, BZHI, PEXT, PDEP, BEXTR, shifts. */
+static void bmi(void)
+{
+    static const uint16_t codes[] = { 0xf2,  0xf3, 0xf3,  0xf3,  0xf5, 0x2f5,
+                                      0x3f5, 0xf7, 0x1f7, 0x2f7, 0x3f7 };
+    unsigned code = codes[rnd(sizeof codes / sizeof *codes)], reg = data_register();
+    unsigned other = data_register(), rm = data_register(), mod = rnd(4) ? 3 : 0;
+    if ((code & 255) == 0xf3)
+        reg = rnd(8) ? 1 + rnd(3) : 0;
+    if (!mod)
+        point_to_end(), rm = 3;
+    b(0xc4), b(0xe2 ^ (reg & 8) << 4 ^ (rm & 8) << 2),
+        b(rnd(2) << 7 | (~other & 15) << 3 | code >> 8);
+    b(code & 255), b(mod << 6 | (reg & 7) << 3 | (rm & 7));
+}
+
 /* Conversions, MOVD and PMOVMSKB, between one of XMM0 to XMM3 and a general register; x87's
  * control word. */
 static void convert(void)
@@ -290,7 +306,7 @@ static void instruction(void)
         if (!with_vectors && rnd(16))
             forward();
         else
-            rnd(4) ? vector() : convert();
+            rnd(4) ? vector() : rnd(10) ? convert() : bmi();
         break;
     case 28: /* MOV, LEA */
         favoured = 13 + rnd(2);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Interrupts of counters as NMIs: when they are, and what they note for the interrupt that delivers
- * it later. */
+/* What NMIs of counters note for the interrupt that delivers it later. */
 #include "hal/interrupt.h"
 #include "tests/harness/lab.h"
 
@@ -43,14 +42,4 @@ TEST(hal_notes, full,
     CHECK_EQ(wrong, 0);
     test_run_anywhere();
     counting_stop();
-}
-
-TEST(hal_notes, chosen,
-     "interrupts of counters are NMIs if the command line says so and is not safe, else they have "
-     "their vector")
-{
-    SKIP_WITHOUT_PMU();
-    bool nmi = boot_flag("pmi=nmi") && !boot_safe();
-    CHECK_EQ(hal_pmi_is_nmi(), nmi);
-    CHECK_EQ(apic_read_pmi_lvt() & 0x7ff, nmi ? APIC_LVT_NMI : APIC_PMI_VECTOR);
 }

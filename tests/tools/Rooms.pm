@@ -13,7 +13,7 @@ my @house = qw(
     kernel/mm 680
     kernel/console 670
     pmu 2980
-    pmu/virt 11170
+    pmu/virt 11190
     pmu/pebs 320
     hal/machine 2220
     hal/buffers 225
@@ -29,7 +29,7 @@ my @house = qw(
     kernel/init 520
     boot 1930
     tests/harness 7335
-    tests/hal 3905
+    tests/hal 3894
     tests/pmu 6820
     tests/vpmu 2775
     tests/profiling 3240

@@ -15,13 +15,14 @@
 #include "pmu/virt/quirk.h"
 
 #define NEAR_TICKS 16 /* of the alarm: closer to a wrap than this, blocks cost less than an exit */
-enum { RUN_MOST = 2000, RUNS_MOST = 32 };
+enum { RUN_MOST = 2000, RUNS_MOST = 4096 };
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define CR4_PKS (1u << 24)
 #define CR0_AM (1u << 18)
 #define MXCSR_MASKS 0x1f80u /* of all exceptions */
 #define XCR0_AVX 6u         /* XMM and YMM registers */
 #define RFLAGS_VM (1u << 17)
+#define BMI 0x108u /* BMI1, BMI2 */
 #define DR7_ANY 0xffu
 #define LOW_FLAGS 0xd5u /* SF ZF AF PF CF */
 #define RFLAGS_OF (1u << 11)
@@ -265,9 +266,9 @@ static enum vectors vectors_of(const struct vcpu *v)
     if (!most) {
         struct cpuid c = cpuid(1, 0), s = cpuid(7, 0);
         bool four = c.ecx >> 9 & 1 && c.ecx >> 20 & 1; /* SSSE3, SSE4.2 */
-        most = four && c.ecx >> 28 & 1 && s.ebx >> 5 & 1 ? VECTORS_AVX2
-               : four                                    ? VECTORS_SSE4
-                                                         : VECTORS_SSE2;
+        most = four && (s.ebx & BMI) == BMI && c.ecx >> 28 & 1 && s.ebx >> 5 & 1 ? VECTORS_AVX2
+               : four                                                            ? VECTORS_SSE4
+                                                                                 : VECTORS_SSE2;
     }
     if (v->vmcb.cr0 & (CR0_EM | CR0_TS) || !(v->vmcb.cr4 & CR4_OSFXSR) ||
         (stmxcsr() & MXCSR_MASKS) != MXCSR_MASKS)

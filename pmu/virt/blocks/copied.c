@@ -31,7 +31,7 @@ _Static_assert(sizeof one_byte == 257 && sizeof two_bytes == 257, "one letter ea
  * k PMOVMSKB   s shift by immediate   i PSHUFD   p PCMPISTRI   b broadcast of VEX   z VZEROUPPER
  * w FNSTCW   By the prefix packed, or of 4 or 8 bytes: f arithmetic   F the same, with an immediate
  * m MOVSS, MOVSD   o one operand, packed   e the same, from half a register   c COMIS and UCOMIS
- * I from an integer register   t to one */
+ * I from an integer register   t to one   g of VEX, on integer registers: BMI */
 enum { NONE = 1, P66 = 2, PF3 = 4, PF2 = 8, SCALAR = PF3 | PF2, EVERY = 15 };
 static const struct {
     uint8_t map, prefixes, first, last;
@@ -53,7 +53,8 @@ static const struct {
     { MAP_0F, P66, 0xd8, 0xe5, 'x' }, { MAP_0F, P66, 0xe7, 0xe7, 'a' }, { MAP_0F, P66, 0xe8, 0xef, 'x' },
     { MAP_0F, P66, 0xf1, 0xf6, 'x' }, { MAP_0F, P66, 0xf8, 0xfe, 'x' }, { MAP_0F38, P66, 0x00, 0x0b, 'x' },
     { MAP_0F38, P66, 0x29, 0x29, 'x' }, { MAP_0F38, P66, 0x37, 0x40, 'x' }, { MAP_0F38, P66, 0x58, 0x59, 'b' },
-    { MAP_0F38, P66, 0x78, 0x79, 'b' }, { MAP_0F3A, P66, 0x0f, 0x0f, 'X' }, { MAP_0F3A, P66, 0x63, 0x63, 'p' },
+    { MAP_0F38, P66, 0x78, 0x79, 'b' }, { MAP_0F38, NONE, 0xf2, 0xf3, 'g' }, { MAP_0F38, NONE | SCALAR, 0xf5, 0xf5, 'g' },
+    { MAP_0F38, EVERY, 0xf7, 0xf7, 'g' }, { MAP_0F3A, P66, 0x0f, 0x0f, 'X' }, { MAP_0F3A, P66, 0x63, 0x63, 'p' },
 };
 /* clang-format on */
 
@@ -102,12 +103,21 @@ static COLD char vector_kind(const struct insn *i)
 static COLD bool vex_is_refused(const struct copied *s)
 {
     char kind = s->vector;
-    bool three = copied_form_is(kind, "xXsfFI") || (kind == 'm' && !s->memory);
+    bool three = copied_form_is(kind, "xXsfFIg") || (kind == 'm' && !s->memory);
     if (kind == 'h' || (!three && (vex_byte(&s->i) & 0x78) != 0x78))
         return true;
-    if (is_long_vector(s) && (copied_form_is(kind, "qdpe") || is_scalar(s)))
+    if (is_long_vector(s) && (copied_form_is(kind, "qdpeg") || is_scalar(s)))
         return true;
-    return s->i.rex & REX_W && !copied_form_is(kind, "dIt"); /* of C4 */
+    return s->i.rex & REX_W && !copied_form_is(kind, "dItg"); /* of C4 */
+}
+
+/* BLSR, BLSMSK, BLSI */
+static COLD bool is_low_bits(const struct copied *s) { return s->i.op == 0xf3; }
+
+static COLD uint32_t bmi_registers(const struct copied *s)
+{
+    uint32_t mask = BIT(~vex_byte(&s->i) >> 3 & 15);
+    return mask | (is_low_bits(s) ? 0 : BIT(copied_reg(s))) | (s->memory ? 0 : BIT(copied_rm(s)));
 }
 
 /* What would raise #UD, or use RSP. */
@@ -116,12 +126,15 @@ static COLD bool vector_is_refused(const struct copied *s)
     static const uint8_t shifts[] = { 0x54, 0x54, 0xcc }; /* ModRM.reg of 71h to 73h */
     const struct insn *i = &s->i;
     char kind = s->vector;
-    if (i->vex ? vex_is_refused(s) : copied_form_is(kind, "bz"))
+    if (i->vex ? vex_is_refused(s) : copied_form_is(kind, "bzg"))
         return true;
     if (kind == 's')
         return s->memory || !(shifts[i->op - 0x71] >> insn_reg(i) & 1);
     if (kind == 'k')
         return s->memory || copied_reg(s) == RSP;
+    if (kind == 'g') /* not with RSP, R13 to R15: hot blocks have others there */
+        return bmi_registers(s) & (BIT(RSP) | 0xe000u) ||
+               (is_low_bits(s) && (insn_reg(i) - 1u) > 2);
     if (kind == 'w')
         return !s->memory || insn_reg(i) != 7;
     if (kind == 't')
@@ -135,7 +148,7 @@ static COLD unsigned copied_vector_size(const struct copied *s)
 {
     if (s->vector == 'w')
         return 2;
-    if (s->vector == 'I')
+    if (copied_form_is(s->vector, "Ig"))
         return s->i.rex & REX_W ? 8 : 4;
     if (is_scalar(s))
         return vector_prefix(&s->i) % 2 ? 8 : 4; /* 66: of COMISD */
@@ -331,6 +344,8 @@ uint32_t copied_registers(const struct copied *s)
 {
     uint32_t mask = 0;
     unsigned op = s->i.op;
+    if (s->form == 'v' && s->vector == 'g')
+        return bmi_registers(s);
     if (s->form == 'v')
         return copied_form_is(s->vector, "kt")                 ? BIT(copied_reg(s))
                : s->vector == 'p'                              ? BIT(RCX)
@@ -357,6 +372,8 @@ uint32_t copied_registers(const struct copied *s)
 
 static COLD bool ignores_flags(const struct copied *s)
 {
+    if (s->form == 'v' && s->vector == 'g') /* not ANDN, BEXTR, BZHI and those of the lowest bit */
+        return s->i.op > 0xf3 && vector_prefix(&s->i);
     if (s->form == 'v')
         return !copied_form_is(s->vector, "pc");
     if (is_two(s))

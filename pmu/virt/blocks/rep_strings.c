@@ -133,7 +133,7 @@ static void decode_last(struct vcpu *v, const struct string *s, bool decided,
 bool strings_run(struct vcpu *v)
 {
     bool user = v->vmcb.cpl == 3, decided = false;
-    struct instruction code;
+    struct instruction code = { 0 };
     struct string s;
     if (!read_string(v, &s))
         return false;
@@ -154,7 +154,8 @@ bool strings_run(struct vcpu *v)
     }
     if (!decided && cut_address(&s, v->r.rcx))
         return false;
-    decode_last(v, &s, decided, &code);
+    if (v->pmu.decoding[user])
+        decode_last(v, &s, decided, &code);
     v->vmcb.rip += s.i.modrm_at;
     v->vmcb.rflags &= ~(uint64_t)RFLAGS_RF;
     count_one(v, user, instruction_effects(v, &code));

@@ -106,7 +106,7 @@ static bool do_instruction(struct vcpu *v, const struct insn *i)
 bool system_run(struct vcpu *v)
 {
     struct insn i;
-    struct instruction code;
+    struct instruction code = { 0 };
     guest_insn(v, &i);
     unsigned length = insn_length(&i);
     bool prefix = i.operand16 || i.address32 || i.lock || i.repeat || i.repeat_not || i.vex;
@@ -114,7 +114,8 @@ bool system_run(struct vcpu *v)
         !place_use(v, v->vmcb.rip, ACCESS_EXECUTE) ||
         !place_use(v, v->vmcb.rip + length - 1, ACCESS_EXECUTE))
         return false;
-    instruction_decode(v, &i, &code);
+    if (v->pmu.decoding[v->vmcb.cpl == 3])
+        instruction_decode(v, &i, &code);
     if (!do_instruction(v, &i))
         return false;
     v->vmcb.rip += length;
