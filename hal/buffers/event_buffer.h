@@ -38,6 +38,5 @@ void event_buffer_arm(unsigned ctr, uint64_t period);
 void event_buffer_set_period(unsigned ctr, uint64_t period);
 /* The counters' owner frees them: they write no records any more, if he had them do so. */
 void event_buffer_forget(uint64_t counters);
-/* The buffer's owner does, or that of everything, who has no handler: drains it; from
- * then on the CPU writes no records. */
+/* The buffer's owner does: drains it. Or that of everything, who has none. No more records then. */
 void event_buffer_detach(PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER handler, HANDLE owner);

@@ -272,8 +272,7 @@ static VOID NTAPI on_records(PVOID Buffer, ULONGLONG Size, ULONGLONG Count, HAND
     KeBugCheck(0xe2);
 }
 
-/* Leaves a buffer that this processor goes on writing, with a record every 1000 instructions; when
- * it is full to the half its driver is gone. */
+/* Leaves a buffer that this processor goes on writing: the threshold comes after its driver. */
 static VOID leave_buffer(VOID)
 {
     struct {

@@ -185,9 +185,9 @@ TEST(etw_control, consumers,
     phys_free(bytes, SESSION_PAGES);
 }
 
-TEST(etw_control, queries, "unknown codes are refused; lengths that are too small")
+TEST(etw_control, queries, "unknown codes and lengths are refused; each CPU's owners are listed")
 {
-    uint32_t space[2];
+    uint32_t space[200];
     ULONG n = 0;
     for (ULONG code = 0; code < 0x200; code++)
         if (code > 5 && code != 11 && code != 14 && code != 43 && code != 45 && code != 46 &&
@@ -196,6 +196,10 @@ TEST(etw_control, queries, "unknown codes are refused; lengths that are too smal
                          STATUS_NOT_IMPLEMENTED);
     CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, space, 3, space, sizeof space, &n),
                  STATUS_INFO_LENGTH_MISMATCH);
+    for (ULONG cpu = 0; cpu < cpu_count; cpu++) {
+        CHECK_OK(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, space, sizeof space, &n));
+        CHECK_EQ(space[1], bit_count(pmu_of(cpu)->counters));
+    }
 }
 
 TEST(etw_control, restricted, "a restricted caller is refused every operation on a session [ET-11]")

@@ -108,8 +108,7 @@ TEST(etw_samples, with_counters,
                        hooks[] = { PERFINFO_LOG_TYPE_PMC_INTERRUPT, PERFINFO_LOG_TYPE_CONTEXTSWAP };
     ULONG before, samples[MAX_CPUS] = { 0 }, swaps = 0;
     uint64_t lost[MAX_CPUS] = { 0 };
-    int64_t least[MAX_CPUS] = { 0 },
-            most[MAX_CPUS] = { 0 }; /* by how much a counter is ahead of its periods */
+    int64_t least[MAX_CPUS] = { 0 }, most[MAX_CPUS] = { 0 }; /* a counter is ahead by so much */
     struct session s;
     uint8_t *bytes;
     SKIP_WITHOUT_PMU();

@@ -43,3 +43,11 @@ TEST(hal_notes, full,
     test_run_anywhere();
     counting_stop();
 }
+
+TEST(hal_notes, chosen, "interrupts of counters are NMIs by pmi=nmi, which safe ignores")
+{
+    SKIP_WITHOUT_PMU();
+    bool nmi = boot_flag("pmi=nmi") && !boot_safe();
+    CHECK_EQ(hal_pmi_is_nmi(), nmi);
+    CHECK_EQ(apic_read_pmi_lvt() & 0x7ff, nmi ? APIC_LVT_NMI : APIC_PMI_VECTOR);
+}

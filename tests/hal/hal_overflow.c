@@ -84,13 +84,6 @@ static void overflow_once(unsigned cpu, uint64_t counters, uint32_t wanted)
     CHECK_EQ(calls(0), wanted);
 }
 
-static void stop_here(void *argument)
-{
-    KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_stop(*(const uint64_t *)argument);
-    irql_lower(old);
-}
-
 static void clear_here(void *argument)
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
@@ -185,7 +178,7 @@ TEST(hal_overflow, without_handler,
     lab_wait_quietly();
     CHECK(interrupts() != before); /* it did overflow */
     CHECK_EQ(calls(0), 0);
-    smp_call(cpu_set_one(0), stop_here, &lowest);
+    counting_pause(lowest);
     overflow_once(0, counters, other != NULL);
     CHECK_EQ(seen[0].bits, counters & ~lowest);
     free_and_check(quiet);

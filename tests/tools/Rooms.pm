@@ -29,11 +29,11 @@ my @house = qw(
     kernel/init 520
     boot 1930
     tests/harness 7335
-    tests/hal 3894
+    tests/hal 3895
     tests/pmu 6820
     tests/vpmu 2775
     tests/profiling 3240
-    tests/etw 2545
+    tests/etw 2544
     tests/kernel 3100
     tests/cost 895
     tests 700

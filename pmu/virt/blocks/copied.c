@@ -111,13 +111,11 @@ static COLD bool vex_is_refused(const struct copied *s)
     return s->i.rex & REX_W && !copied_form_is(kind, "dItg"); /* of C4 */
 }
 
-/* BLSR, BLSMSK, BLSI */
-static COLD bool is_low_bits(const struct copied *s) { return s->i.op == 0xf3; }
-
+/* F3: BLSR, BLSMSK and BLSI, by ModRM.reg. */
 static COLD uint32_t bmi_registers(const struct copied *s)
 {
     uint32_t mask = BIT(~vex_byte(&s->i) >> 3 & 15);
-    return mask | (is_low_bits(s) ? 0 : BIT(copied_reg(s))) | (s->memory ? 0 : BIT(copied_rm(s)));
+    return mask | (s->i.op == 0xf3 ? 0 : BIT(copied_reg(s))) | (s->memory ? 0 : BIT(copied_rm(s)));
 }
 
 /* What would raise #UD, or use RSP. */
@@ -134,7 +132,7 @@ static COLD bool vector_is_refused(const struct copied *s)
         return s->memory || copied_reg(s) == RSP;
     if (kind == 'g') /* not with RSP, R13 to R15: hot blocks have others there */
         return bmi_registers(s) & (BIT(RSP) | 0xe000u) ||
-               (is_low_bits(s) && (insn_reg(i) - 1u) > 2);
+               (s->i.op == 0xf3 && (insn_reg(i) - 1u) > 2);
     if (kind == 'w')
         return !s->memory || insn_reg(i) != 7;
     if (kind == 't')
