@@ -33,14 +33,11 @@ svm_run:
     mov rbx, [rsi + RBX_AT]
     mov rbp, [rsi + RBP_AT]
     mov rdi, [rsi + RDI_AT]
-    mov r8, [rsi + 64]
-    mov r9, [rsi + 72]
-    mov r10, [rsi + 80]
-    mov r11, [rsi + 88]
-    mov r12, [rsi + 96]
-    mov r13, [rsi + 104]
-    mov r14, [rsi + 112]
-    mov r15, [rsi + 120]
+%assign number 8
+%rep 8
+    mov r%[number], [rsi + 8 * number]
+%assign number number + 1
+%endrep
     rdtsc
     mov [rsi + START_AT], eax
     mov [rsi + START_AT + 4], edx
@@ -59,14 +56,11 @@ svm_run:
     mov [rsi + RBX_AT], rbx
     mov [rsi + RBP_AT], rbp
     mov [rsi + RDI_AT], rdi
-    mov [rsi + 64], r8
-    mov [rsi + 72], r9
-    mov [rsi + 80], r10
-    mov [rsi + 88], r11
-    mov [rsi + 96], r12
-    mov [rsi + 104], r13
-    mov [rsi + 112], r14
-    mov [rsi + 120], r15
+%assign number 8
+%rep 8
+    mov [rsi + 8 * number], r%[number]
+%assign number number + 1
+%endrep
     pop qword [rsi + RSI_AT]
 .out:
     pop_all CALLEE_SAVED
@@ -165,45 +159,43 @@ svm_nmi:
     pop rax
     iretq
 
-; One stub for each vector, 16 bytes apart. Exceptions are our own mistakes. Interrupts leave their
-; vector in EAX, which svm_take_interrupt and svm_halt return, and clear the saved IF, so that no
-; second one comes in. Between `taking` and `taken` any vector is an interrupt: the guest may have
-; given its interrupts vectors below 32.
+; One stub for each vector, 8 bytes apart. Exceptions are our own mistakes. But between `taking` and
+; `taken` any vector is an interrupt, as the guest may have given its interrupts vectors below 32:
+; svm_take_interrupt and svm_halt return it in EAX. The saved IF is cleared, so that no second one
+; comes in.
 global svm_stubs
 extern virt_host_fault
-align 16
+align 8
 svm_stubs:
 %assign vector 0
 %rep 256
-    align 16
+    align 8
   %if vector == 1
     jmp host_debug
-  %elif vector < 32
-    mov edi, vector
-    jmp host_low
   %else
-    mov eax, vector + TAKEN
-    and dword [rsp + 16], ~0x200
-    iretq
+    db 0x6a, vector                     ; PUSH of a byte, with its sign
+    jmp host_vector
   %endif
   %assign vector vector + 1
 %endrep
 
-host_low:
-    push rax
+host_vector:
+    pop rdi
+    movzx edi, dil
     mov rax, taking
-    cmp [rsp + 8], rax
-    jb .fault
+    cmp [rsp], rax
+    jb host_fault
     mov rax, taken
-    cmp [rsp + 8], rax
-    ja .fault
-    pop rax
+    cmp [rsp], rax
+    ja host_fault
     lea eax, [rdi + TAKEN]
     and dword [rsp + 16], ~0x200
     iretq
-.fault:
-    pop rax
-    jmp host_fault
+
+host_fault:
+    mov rsi, rsp
+    and rsp, -16
+    call virt_host_fault
 
 ; The guest's breakpoints are on for a few host instructions around VMRUN: RF lets the host pass
 ; them. On Bochs, a step whose instruction was intercepted also has its #DB here, after VMRUN,
@@ -211,7 +203,3 @@ host_low:
 host_debug:
     or dword [rsp + 16], 0x10000
     iretq
-host_fault:
-    mov rsi, rsp
-    and rsp, -16
-    call virt_host_fault

@@ -24,7 +24,7 @@ bool vmcb_has_svm(void)
 void vmcb_init(void)
 {
     for (unsigned i = 0; i < 256; i++) {
-        uint64_t at = i == 2 ? (uint64_t)svm_nmi : (uint64_t)svm_stubs + 16 * i;
+        uint64_t at = i == 2 ? (uint64_t)svm_nmi : (uint64_t)svm_stubs + 8 * i;
         host_idt[i] = (struct gate){ .selector = SEL_KERNEL_CS, .type = GATE_RING0 };
         gate_set(&host_idt[i], at);
     }

@@ -52,15 +52,12 @@ struct vmcb {
     uint8_t unused10[0x1000 - 0x670];
 };
 _Static_assert(offsetof(struct vmcb, io_map) == 0x40, "APM");
-_Static_assert(offsetof(struct vmcb, msr_map) == 0x48, "APM");
 _Static_assert(offsetof(struct vmcb, exit_code) == 0x70, "APM");
 _Static_assert(offsetof(struct vmcb, inject) == 0xa8, "APM");
-_Static_assert(offsetof(struct vmcb, nested_cr3) == 0xb0, "APM");
 _Static_assert(offsetof(struct vmcb, es) == 0x400, "APM");
 _Static_assert(offsetof(struct vmcb, cpl) == 0x4cb, "APM");
 _Static_assert(offsetof(struct vmcb, efer) == 0x4d0, "APM");
 _Static_assert(offsetof(struct vmcb, cr4) == 0x548, "APM");
-_Static_assert(offsetof(struct vmcb, rip) == 0x578, "APM");
 _Static_assert(offsetof(struct vmcb, rsp) == 0x5d8, "APM");
 _Static_assert(offsetof(struct vmcb, rax) == 0x5f8, "APM");
 _Static_assert(offsetof(struct vmcb, cr2) == 0x640, "APM");
