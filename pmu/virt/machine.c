@@ -2,7 +2,6 @@
 /* What the word vpmu= names: a machine, or a model and its quirks. A quirk that is a fact of the
  * processor changes a copy of the model. Boot CPU, before the guest starts; const from then on. */
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
 #include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"
 
@@ -10,23 +9,18 @@ static struct model kinds[2];         /* of CPUs with even and odd numbers */
 static const struct machine *machine; /* NULL: none was named */
 static char words[512], text[600];    /* the whole command line has fewer than 512 characters */
 
-static bool is_name(const char *name, const char *from, size_t length)
-{
-    return strlen(name) == length && !memcmp(name, from, length);
-}
-
-static const struct model *find_model(const char *from, size_t length)
+static const struct model *find_model(const char *word)
 {
     for (const struct model *m = all_models; m->name; m++)
-        if (is_name(m->name, from, length))
+        if (quirk_same_name(m->name, word))
             return m;
     return NULL;
 }
 
-static const struct machine *find_machine(const char *from, size_t length)
+static const struct machine *find_machine(const char *word)
 {
     for (const struct machine *m = all_machines; m->name; m++)
-        if (is_name(m->name, from, length))
+        if (quirk_same_name(m->name, word))
             return m;
     return NULL;
 }
@@ -40,14 +34,6 @@ static void list_all(const char *wrong)
     for (const struct machine *m = all_machines; m->name; m++)
         print(" %s", m->name);
     print("; each also with quirks: ,irq3=1,ipc=4 and so on\n");
-}
-
-static size_t first_word(const char *from)
-{
-    size_t length = 0;
-    while (from[length] && from[length] != ',')
-        length++;
-    return length;
 }
 
 static uint16_t low_bits(unsigned n) { return (uint16_t)((1u << n) - 1); }
@@ -85,13 +71,12 @@ static void apply_machine(struct model *m)
 
 bool machine_choose(const char *wanted)
 {
-    size_t length = first_word(wanted);
-    machine = find_machine(wanted, length);
+    machine = find_machine(wanted);
     print_to(words, sizeof words, "%s%s", machine ? machine->words : "",
-             wanted + (machine ? length : 0));
+             wanted + (machine ? quirk_name_length(wanted) : 0));
     print_to(text, sizeof text, "%s%s%s", machine_name(), machine ? " = " : "", words);
-    length = first_word(words);
-    const struct model *model = find_model(words, length);
+    size_t length = quirk_name_length(words);
+    const struct model *model = find_model(words);
     if (!model) {
         list_all(wanted);
         return false;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the words of vpmu= that switch quirks on. Boot CPU, before the guest starts. */
 #include "pmu/virt/quirk.h"
-#include <stddef.h>
 #include "kernel/base/bits.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -14,33 +13,40 @@ enum { BOTH = 0, INTEL = 'G', AMD = 'A' };
 /* The name ends at = or [; least and most bound the value; a word without a value gets standard. */
 static const struct quirk {
     const char *form;
+    uint64_t most;
     uint16_t at;
-    enum kind kind;
+    uint8_t kind; /* enum kind */
     char vendor;
-    uint64_t least, most, standard;
+    uint8_t least, standard;
 } table[] = {
 #define MODEL(...)
 #define MACHINE(...)
-#define QUIRK(form, meaning, field, ...) { form, offsetof(struct quirks, field), __VA_ARGS__ },
+#define QUIRK(form, meaning, field, kind, vendor, least, most, standard)                           \
+    { form, most, offsetof(struct quirks, field), kind, vendor, least, standard },
 #define SECOND(...)
 #include "pmu/virt/names.def"
 };
-#define ROWS ARRAY_SIZE(table)
 
 struct quirks virt_quirks = { .ipc = 1, .ref = 1 };
-static bool given[ROWS];
+static bool given[ARRAY_SIZE(table)];
 
 static uint64_t *quirk_value(const struct quirk *q)
 {
     return (uint64_t *)(void *)((char *)&virt_quirks + q->at);
 }
 
-static size_t name_length(const char *text)
+size_t quirk_name_length(const char *text)
 {
     size_t n = 0;
     while (text[n] && text[n] != '=' && text[n] != '[' && text[n] != ',')
         n++;
     return n;
+}
+
+bool quirk_same_name(const char *one, const char *other)
+{
+    size_t n = quirk_name_length(one);
+    return quirk_name_length(other) == n && !memcmp(one, other, n);
 }
 
 /* A decimal or hexadecimal number; where it ends, or NULL. */
@@ -121,7 +127,7 @@ static const char *read_value(const struct quirk *q, const char *text)
         end = read_signed(text, value);
         return end && *value + q->most <= 2 * q->most ? end : NULL;
     case BITS: return read_bits(text, value);
-    case CHOICE: end = read_choice(q->form + name_length(q->form) + 1, text, value); break;
+    case CHOICE: end = read_choice(q->form + quirk_name_length(q->form) + 1, text, value); break;
     case SPREAD:
     case PAIR:
         end = read_two(q->kind, text, value);
@@ -132,18 +138,18 @@ static const char *read_value(const struct quirk *q, const char *text)
     return end && *value >= q->least && *value <= q->most ? end : NULL;
 }
 
-static const struct quirk *find_quirk(const char *word, size_t length)
+static const struct quirk *find_quirk(const char *word)
 {
-    for (size_t i = 0; i < ROWS; i++)
-        if (name_length(table[i].form) == length && !memcmp(table[i].form, word, length))
-            return &table[i];
+    for_each_in(q, table)
+        if (quirk_same_name(q->form, word))
+            return q;
     return NULL;
 }
 
 /* One word; where it ends, or NULL. */
 static const char *read_word(const struct quirk *q, const char *word)
 {
-    const char *end = word + name_length(word);
+    const char *end = word + quirk_name_length(word);
     if (*end == '=')
         end = read_value(q, end + 1);
     else if (q->standard)
@@ -156,15 +162,15 @@ static const char *read_word(const struct quirk *q, const char *word)
 static void print_forms(const char *wrong)
 {
     print("# vpmu: no quirk \"%s\"; there are", wrong);
-    for (size_t i = 0; i < ROWS; i++)
-        print(" %s", table[i].form);
+    for_each_in(q, table)
+        print(" %s", q->form);
     print("\n");
 }
 
 bool quirk_parse(const char *words, const char *vendor)
 {
     for (const char *word = words; *word; word += *word == ',') {
-        const struct quirk *q = find_quirk(word, name_length(word));
+        const struct quirk *q = find_quirk(word);
         if (!q) {
             print_forms(word);
             return false;
@@ -177,7 +183,7 @@ bool quirk_parse(const char *words, const char *vendor)
         if (!end) {
             print("# vpmu: \"%s\" does not begin with %s", word, q->form);
             if (q->most > 1 && q->kind != BITS && q->kind != CHOICE)
-                print(" from %lu to %lu", q->least, q->most);
+                print(" from %u to %lu", q->least, q->most);
             print("\n");
             return false;
         }
@@ -189,10 +195,10 @@ bool quirk_parse(const char *words, const char *vendor)
 
 bool quirk_describe(unsigned n, bool *on, char name[12], uint64_t value[2])
 {
-    if (n >= ROWS)
+    if (n >= ARRAY_SIZE(table))
         return false;
     memset(name, 0, 12);
-    memcpy(name, table[n].form, name_length(table[n].form));
+    memcpy(name, table[n].form, quirk_name_length(table[n].form));
     *on = given[n];
     value[0] = *quirk_value(&table[n]);
     value[1] = table[n].kind >= SPREAD ? quirk_value(&table[n])[1] : 0;

@@ -3,6 +3,7 @@
  * names it. names.def has their table. */
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { LVTMASK_NEVER = 1, LVTMASK_ALWAYS = 2 };
@@ -47,6 +48,9 @@ extern struct quirks virt_quirks;
 /* Reads "word,word=value,..." after a model's name for a processor of this vendor. False after one
  * line that says what is wrong, and what there is. */
 bool quirk_parse(const char *words, const char *vendor);
+/* Of a name, as words and forms begin with it. Whether two begin with the same. */
+size_t quirk_name_length(const char *text);
+bool quirk_same_name(const char *one, const char *other);
 /* Quirk number n, as CPUID reports it: whether it is on, its name, padded with zeros to 12 bytes,
  * and two values. False: there is none. */
 bool quirk_describe(unsigned n, bool *on, char name[12], uint64_t value[2]);
