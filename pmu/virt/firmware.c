@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Quirks by which firmware and the host's kernel change counters, at the start or from time to
  * time, whatever the guest runs. Per CPU. */
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/quirk.h"
@@ -13,22 +14,12 @@
 #define FIRMWARES_DEBUGCTL (DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE | DEBUGCTL_SMM)
 #define FIRMWARES_SELECT (0xc0u | SELECT_USER | SELECT_KERNEL)
 
-static bool is_due(uint64_t *at, uint64_t now, uint64_t us)
-{
-    if (now < *at)
-        return false;
-    *at = now + us * clock_us;
-    return true;
-}
-
 static void enable_counters(struct pmu *p, uint64_t counters)
 {
-    for (unsigned n = 0; n < GP_MAX; n++)
-        if (counters & p->model->gp_map & 1ul << n)
-            p->counters[n].select |= SELECT_ENABLE;
-    for (unsigned n = 0; n < FIXED_MAX; n++)
-        if (counters >> 32 & p->model->fixed_map & 1u << n)
-            p->fixed_control |= 3ul << 4 * n;
+    for_each_bit(n, counters & p->model->gp_map)
+        p->counters[n].select |= SELECT_ENABLE;
+    for_each_bit(n, counters >> 32 & p->model->fixed_map)
+        p->fixed_control |= 3ul << 4 * n;
 }
 
 void firmware_start(struct vcpu *v)
@@ -36,12 +27,11 @@ void firmware_start(struct vcpu *v)
     uint64_t left = virt_quirks.left_one && v->number ? 0 : virt_quirks.left;
     uint64_t counters = left | virt_quirks.owned;
     struct pmu *p = &v->pmu;
-    for (unsigned n = 0; n < GP_MAX; n++)
-        if (counters & p->model->gp_map & 1ul << n)
-            p->counters[n].select = FIRMWARES_SELECT;
+    for_each_bit(n, counters & p->model->gp_map)
+        p->counters[n].select = FIRMWARES_SELECT;
     enable_counters(p, counters);
     if (p->model->version >= 2)
-        p->global_control |= counters & (p->model->gp_map | (uint64_t)p->model->fixed_map << 32);
+        p->global_control |= counters & model_counters(p->model);
     if (left && p->model->freezes)
         model_write_debugctl(p, FIRMWARES_DEBUGCTL, FIRMWARES_DEBUGCTL);
     if (virt_quirks.frozen)
@@ -64,11 +54,13 @@ static void take_smi(struct vcpu *v)
         count_unseen(v, virt_quirks.smi3, virt_quirks.smi_length);
 }
 
-static void end_throttle(struct pmu *p)
+static void enable_owned(struct vcpu *v) { enable_counters(&v->pmu, virt_quirks.owned); }
+
+static void end_throttle(struct vcpu *v)
 {
-    for (unsigned i = 0; i < COUNTER_MAX; i++) {
-        p->counters[i].overflows = 0;
-        p->counters[i].throttled = false;
+    for_each_in(c, v->pmu.counters) {
+        c->overflows = 0;
+        c->throttled = false;
     }
 }
 
@@ -105,43 +97,34 @@ static void lose_registers(struct vcpu *v)
     memset(p->counters, 0, sizeof p->counters);
     memset(&p->ds, 0, sizeof p->ds);
     p->fixed_control = p->global_control = p->status = p->debugctl = 0;
-    count_refresh(v);
 }
 
 void firmware_run(struct vcpu *v)
 {
-    uint64_t now;
-    bool resets = virt_quirks.bug >= BUG_RESET;
-    if (!virt_quirks.smi && !virt_quirks.owned && !virt_quirks.throttle && !virt_quirks.nmi &&
-        !resets)
+    struct firmware *f = &v->firmware;
+    uint64_t now = f->next == UINT64_MAX ? 0 : rdtsc();
+    if (now < f->next)
         return;
-    now = rdtsc();
-    if (resets && is_due(&v->firmware.reset_at, now, RESET_US))
-        lose_registers(v);
-    if (virt_quirks.nmi && is_due(&v->firmware.nmi_at, now, virt_quirks.nmi))
-        take_nmi(v);
-    if (virt_quirks.smi && is_due(&v->firmware.smi_at, now, virt_quirks.smi))
-        take_smi(v);
-    bool owner = virt_quirks.owned && is_due(&v->firmware.owner_at, now, OWNER_US);
-    bool tick = virt_quirks.throttle && is_due(&v->firmware.tick_at, now, WINDOW_US);
-    if (owner)
-        enable_counters(&v->pmu, virt_quirks.owned);
-    if (tick)
-        end_throttle(&v->pmu);
-    if (owner || tick)
-        count_refresh(v);
+    /* us: from one time to the next; 0: never. */
+    const struct {
+        uint64_t us;
+        void (*happen)(struct vcpu *v);
+    } events[FIRMWARE_EVENTS] = {
+        { virt_quirks.bug >= BUG_RESET ? RESET_US : 0, lose_registers },
+        { virt_quirks.nmi, take_nmi },
+        { virt_quirks.smi, take_smi },
+        { virt_quirks.owned ? OWNER_US : 0, enable_owned },
+        { virt_quirks.throttle ? WINDOW_US : 0, end_throttle },
+    };
+    f->next = UINT64_MAX;
+    for (unsigned i = 0; i < FIRMWARE_EVENTS; i++) {
+        if (events[i].us && now >= f->at[i]) {
+            f->at[i] = now + events[i].us * clock_us;
+            events[i].happen(v);
+        }
+        f->next = events[i].us && f->at[i] < f->next ? f->at[i] : f->next;
+    }
+    count_refresh(v);
 }
 
-uint64_t firmware_next(const struct vcpu *v)
-{
-    uint64_t next = virt_quirks.smi ? v->firmware.smi_at : UINT64_MAX;
-    if (virt_quirks.owned && v->firmware.owner_at < next)
-        next = v->firmware.owner_at;
-    if (virt_quirks.throttle && v->firmware.tick_at < next)
-        next = v->firmware.tick_at;
-    if (virt_quirks.nmi && v->firmware.nmi_at < next)
-        next = v->firmware.nmi_at;
-    if (virt_quirks.bug >= BUG_RESET && v->firmware.reset_at < next)
-        next = v->firmware.reset_at;
-    return next;
-}
+uint64_t firmware_next(const struct vcpu *v) { return v->firmware.next; }

@@ -6,9 +6,10 @@
 
 struct vcpu;
 
+enum { FIRMWARE_EVENTS = 5 };
 struct firmware {
-    uint64_t smi_at, owner_at, tick_at, nmi_at, reset_at; /* by the clock: when each is next due */
-    uint64_t nmi_retired;                                 /* instructions at the last NMI */
+    uint64_t at[FIRMWARE_EVENTS], next; /* by the clock: when each is due; the first of them */
+    uint64_t nmi_retired;               /* instructions at the last NMI */
     bool was_reset;
 };
 

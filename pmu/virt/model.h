@@ -149,7 +149,11 @@ void model_small_core(struct model *m);
 /* What RDPMC reads. */
 static inline uint64_t counter_show(struct counter *c) { return c->shown = c->value - c->lack; }
 static inline uint64_t counter_mask(const struct model *m) { return (1ul << m->width) - 1; }
-/* Its bit in the global status, as in global control. */
+/* Its counters, as global status and global control number them; of one of them, its bit. */
+static inline uint64_t model_counters(const struct model *m)
+{
+    return m->gp_map | (uint64_t)m->fixed_map << 32;
+}
 static inline uint64_t counter_status(unsigned counter)
 {
     return counter < FIXED_FIRST ? 1ul << counter : 1ul << (32 + counter - FIXED_FIRST);

@@ -27,12 +27,6 @@ enum {
 #define HAS_METRICS (1u << 15)
 #define GLOBAL_METRICS (1ul << 48)
 
-/* The bits of the model's counters, as 38Eh and 38Fh number them. */
-static uint64_t global_mask(const struct pmu *p)
-{
-    return p->model->gp_map | (uint64_t)p->model->fixed_map << 32;
-}
-
 /* Whether this MSR is a counter's, in a window from `base`. */
 static bool is_counter(uint32_t msr, uint32_t base, uint32_t map)
 {
@@ -176,7 +170,7 @@ static uint64_t intel_frozen(const struct model *m)
 static bool write_intel_global(struct pmu *p, uint32_t msr, uint64_t value)
 {
     uint64_t frozen = intel_frozen(p->model);
-    uint64_t legal = global_mask(p) | (p->model->metrics ? GLOBAL_METRICS : 0);
+    uint64_t legal = model_counters(p->model) | (p->model->metrics ? GLOBAL_METRICS : 0);
     switch (msr) {
     case FIXED_CTR_CTRL: return write_fixed_control(p, value);
     case GLOBAL_CTRL:
