@@ -8,18 +8,11 @@
 
 enum { A, B, C, D };
 
-static uint32_t vendor_word(const char *text)
-{
-    uint32_t w;
-    memcpy(&w, text, sizeof w);
-    return w;
-}
-
 static void vendor_leaf(const struct model *m, uint32_t r[4])
 {
-    r[B] = vendor_word(m->ops->vendor);
-    r[D] = vendor_word(m->ops->vendor + 4);
-    r[C] = vendor_word(m->ops->vendor + 8);
+    memcpy(&r[B], m->ops->vendor, 4);
+    memcpy(&r[D], m->ops->vendor + 4, 4);
+    memcpy(&r[C], m->ops->vendor + 8, 4);
 }
 
 static void basic_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, uint32_t r[4])

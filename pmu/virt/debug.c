@@ -11,7 +11,6 @@
 enum { OP_MOV_FROM_DR = 0x21, OP_MOV_TO_DR = 0x23 }; /* after 0F */
 #define CR4_DE (1u << 3)
 #define DR7_OFF 0x400u
-#define DR7_ANY 0xffu /* some breakpoint is enabled */
 #define DR6_BREAKPOINTS 15u
 #define DR6_WRITABLE 0xe00fu
 #define DR6_FIXED 0xffff0ff0u

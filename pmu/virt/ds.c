@@ -54,49 +54,45 @@ uint64_t ds_capabilities(const struct model *m)
                                  (is_adaptive(m) ? BASELINE : 0);
 }
 
-bool ds_read(const struct pmu *p, uint32_t msr, uint64_t *value)
-{
-    if (!p->model->pebs_format || (msr == PEBS_DATA_CFG && !is_adaptive(p->model)))
-        return false;
-    switch (msr) {
-    case PEBS_ENABLE: *value = p->ds.enable; return true;
-    case PEBS_DATA_CFG: *value = p->ds.config; return true;
-    case DS_AREA: *value = p->ds.area; return true;
-    }
-    return false;
-}
-
 static uint64_t legal_config(const struct model *m)
 {
     uint64_t counters = (uint64_t)m->gp_map << 32 | (uint64_t)m->fixed_map << 48;
     return CONFIG_LEGAL | (has_counters(m) ? GROUP_COUNTERS | counters : 0);
 }
 
+/* NULL: the model has no such register; *legal: the bits that may be written. */
+static uint64_t *find_register(struct pmu *p, uint32_t msr, uint64_t *legal)
+{
+    const struct model *m = p->model;
+    *legal = msr == PEBS_ENABLE ? ds_counters(m) : msr == DS_AREA ? UINT64_MAX : legal_config(m);
+    switch (m->pebs_format ? msr : 0) {
+    case PEBS_ENABLE: return &p->ds.enable;
+    case PEBS_DATA_CFG: return is_adaptive(m) ? &p->ds.config : NULL;
+    case DS_AREA: return &p->ds.area;
+    }
+    return NULL;
+}
+
+bool ds_read(struct pmu *p, uint32_t msr, uint64_t *value)
+{
+    uint64_t legal;
+    const uint64_t *from = find_register(p, msr, &legal);
+    if (from)
+        *value = *from;
+    return from;
+}
+
 bool ds_write(struct pmu *p, uint32_t msr, uint64_t value)
 {
-    uint64_t old;
-    if (!ds_read(p, msr, &old))
+    uint64_t legal, *to = find_register(p, msr, &legal);
+    if (!to || value & ~legal || (msr == DS_AREA && !is_canonical(value, 16)))
         return false;
-    switch (msr) {
-    case PEBS_ENABLE:
-        if (value & ~ds_counters(p->model))
-            return false;
-        p->ds.enable = value;
-        p->ds.armed &= value;
-        p->ds.passed &= value;
-        return true;
-    case PEBS_DATA_CFG:
-        if (value & ~legal_config(p->model))
-            return false;
-        p->ds.config = value;
-        return true;
-    default:
-        if ((uint64_t)((int64_t)(value << 16) >> 16) != value)
-            return false;
-        p->ds.area = value;
+    *to = value;
+    p->ds.armed &= p->ds.enable;
+    p->ds.passed &= p->ds.enable;
+    if (msr == DS_AREA)
         __atomic_store_n(&last_area, value, __ATOMIC_RELAXED);
-        return true;
-    }
+    return true;
 }
 
 bool ds_waits(const struct pmu *p, bool user)

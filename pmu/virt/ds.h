@@ -31,5 +31,5 @@ void ds_event(struct pmu *p, unsigned counter);
 /* Writes the record that is due, of the instruction at run.rip, which is done. */
 void ds_write_record(struct vcpu *v);
 /* Registers. False: #GP. */
-bool ds_read(const struct pmu *p, uint32_t msr, uint64_t *value);
+bool ds_read(struct pmu *p, uint32_t msr, uint64_t *value);
 bool ds_write(struct pmu *p, uint32_t msr, uint64_t value);

@@ -10,7 +10,6 @@
 #include "pmu/virt/vcpu.h"
 
 enum { SYSCALL = 0x05, SYSRET = 0x07, SYSENTER = 0x34, SYSEXIT = 0x35 }; /* after 0F */
-#define RFLAGS_VM (1u << 17)
 #define SYSRET_FLAGS 0x3c7fd7u /* what SYSRET loads of R11: all flags but RF and VM */
 #define SELECTOR 0xfffcu
 #define STAR_EIP 0xffffffffu

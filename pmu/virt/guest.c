@@ -22,10 +22,7 @@
 #define PTE_KEY 59 /* the protection key's first bit */
 #define PTE_NX (1ul << 63)
 #define PTE_ADDRESS 0x000ffffffffff000
-#define CR0_PG (1u << 31)
 #define CR4_PSE (1u << 4)
-#define CR4_PAE (1u << 5)
-#define CR4_LA57 (1u << 12)
 #define LOW_END 0xa0000u
 #define HIGH_START 0x100000u
 
@@ -34,19 +31,17 @@ static void *map_physical(uint64_t physical, unsigned size)
     return physical + size <= boot_info.mapped_end ? (void *)(DIRECT_MAP + physical) : NULL;
 }
 
-/* A write sets the bits that the processor sets; atomic, as other CPUs may change the entry. */
-static void mark_entry(uint64_t *entry, bool leaf)
+bool guest_is_canonical(const struct vcpu *v, uint64_t address)
 {
-    uint64_t bits = PTE_ACCESSED | (leaf ? PTE_DIRTY : 0);
-    if ((*entry & bits) != bits)
-        __atomic_fetch_or(entry, bits, __ATOMIC_RELAXED);
+    return is_canonical(address, v->vmcb.cr4 & CR4_LA57 ? 7 : 16);
 }
 
-static void mark_legacy(uint32_t *entry, bool leaf)
+/* A write sets the bits that the processor sets; atomic, as other CPUs may change the entry. */
+static void mark_entry(void *entry, bool leaf)
 {
-    uint32_t bits = PTE_ACCESSED | (leaf ? PTE_DIRTY : 0);
-    if ((*entry & bits) != bits)
-        __atomic_fetch_or(entry, bits, __ATOMIC_RELAXED);
+    uint8_t *low = entry, bits = PTE_ACCESSED | (leaf ? PTE_DIRTY : 0);
+    if ((*low & bits) != bits)
+        __atomic_fetch_or(low, bits, __ATOMIC_RELAXED);
 }
 
 /* What each entry must say. Writes are those of ring 0, or of ring 3 where it has just written. */
@@ -67,7 +62,7 @@ static void *translate_legacy(const struct vcpu *v, uint32_t address, bool write
         bool leaf = shift == 12 || (*entry & PTE_LARGE && v->vmcb.cr4 & CR4_PSE);
         uint32_t low = (1u << shift) - 1;
         if (write)
-            mark_legacy(entry, leaf);
+            mark_entry(entry, leaf);
         if (leaf)
             return map_physical((*entry & ~low) | (address & low), 1);
         table = *entry & 0xfffff000;
@@ -83,8 +78,8 @@ static void *translate_address(const struct vcpu *v, uint64_t address, bool writ
         return translate_legacy(v, (uint32_t)address, write);
     bool pae = !(v->vmcb.efer & EFER_LMA);
     uint64_t table = v->vmcb.cr3 & PTE_ADDRESS, needed = needed_for(v, write);
-    unsigned first = pae ? 30 : v->vmcb.cr4 & CR4_LA57 ? 48 : 39, unused = 55 - first;
-    if (!pae && (uint64_t)((int64_t)(address << unused) >> unused) != address)
+    unsigned first = pae ? 30 : v->vmcb.cr4 & CR4_LA57 ? 48 : 39;
+    if (!pae && !guest_is_canonical(v, address))
         return NULL;
     if (pae) {
         table = v->vmcb.cr3 & 0xffffffe0;
@@ -143,10 +138,9 @@ static bool access_permitted(const struct vcpu *v, uint64_t all, uint64_t some, 
 uint8_t *guest_page(const struct vcpu *v, uint64_t address, enum access access)
 {
     uint64_t all = UINT64_MAX, some = 0, table = v->vmcb.cr3 & PTE_ADDRESS;
-    unsigned first = v->vmcb.cr4 & CR4_LA57 ? 48 : 39, unused = 55 - first;
-    if ((uint64_t)((int64_t)(address << unused) >> unused) != address)
+    if (!guest_is_canonical(v, address))
         return NULL;
-    for (unsigned shift = first;; shift -= 9) {
+    for (unsigned shift = v->vmcb.cr4 & CR4_LA57 ? 48 : 39;; shift -= 9) {
         const uint64_t *entry = map_physical(table + (address >> shift & 511) * 8, 8);
         if (!entry || !(*entry & PTE_PRESENT))
             return NULL;
@@ -208,7 +202,7 @@ bool guest_write(const struct vcpu *v, uint64_t address, const void *from, unsig
     return true;
 }
 
-bool guest_in_long_mode(const struct vcpu *v) { return v->vmcb.cs.attributes & 1u << 9; }
+bool guest_in_long_mode(const struct vcpu *v) { return v->vmcb.cs.attributes & SEGMENT_LONG; }
 
 void guest_insn(const struct vcpu *v, struct insn *i)
 {

@@ -7,6 +7,12 @@
 
 struct vcpu;
 
+/* Whether the bits that are unused, and the one below them, are the same; by the guest's CR4. */
+static inline bool is_canonical(uint64_t address, unsigned unused)
+{
+    return (uint64_t)((int64_t)(address << unused) >> unused) == address;
+}
+bool guest_is_canonical(const struct vcpu *v, uint64_t address);
 /* Copies from the guest's address space; how many bytes could be read. */
 unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned size);
 /* As ring 0; false: nothing is written. Up to a page. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Intel's registers: architectural performance monitoring, versions 1 to 6.
  * Source: SDM volume 3, "Architectural Performance Monitoring". */
+#include "kernel/base/bits.h"
 #include "kernel/base/rdpmc.h"
 #include "pmu/virt/model.h"
 #include "pmu/virt/quirk.h"
@@ -92,23 +93,12 @@ static uint64_t perf_capabilities(const struct model *m)
 static bool read_global(const struct pmu *p, uint32_t msr, uint64_t *value)
 {
     switch (msr) {
-    case FIXED_CTR_CTRL: *value = p->fixed_control; return true;
     case GLOBAL_STATUS: *value = p->status; return true;
-    case GLOBAL_CTRL: *value = p->global_control; return true;
     case GLOBAL_OVF_CTRL: *value = 0; return true;
     case GLOBAL_STATUS_SET: *value = 0; return p->model->version >= 4;
     case GLOBAL_INUSE: *value = counters_in_use(p); return p->model->version >= 4;
     }
     return false;
-}
-
-/* Of the uncore, from Nehalem to Broadwell, where later processors have two of the PMU's. */
-static uint64_t *find_uncore(struct pmu *p, uint32_t msr)
-{
-    bool there = virt_quirks.uncore && p->model->version < 4;
-    return there && (msr == GLOBAL_STATUS_SET || msr == GLOBAL_INUSE)
-               ? &p->uncore[msr - GLOBAL_STATUS_SET]
-               : 0;
 }
 
 static uint64_t misc_at_reset(const struct model *m)
@@ -117,48 +107,73 @@ static uint64_t misc_at_reset(const struct model *m)
                             : MISC_ENABLE_VALUE & ~(m->pebs_format ? MISC_NO_PEBS : 0ul);
 }
 
-static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
-{
-    bool full;
-    const struct counter *c = find_counter(p, msr, &full), *selected = find_select(p, msr);
-    if (c)
-        *value = c->value;
-    else if (selected)
-        *value = selected->select;
-    else if (msr == MISC_ENABLE)
-        *value = misc_at_reset(p->model) ^ p->misc;
-    else if (msr == DEBUGCTL)
-        *value = p->debugctl;
-    else if (msr == PERF_CAPABILITIES && perf_capabilities(p->model))
-        *value = perf_capabilities(p->model);
-    else if (msr == PERF_METRICS && p->model->metrics)
-        *value = p->metrics;
-    else if (msr == SMI_COUNT && virt_quirks.smi)
-        *value = p->smis;
-    else if (find_uncore(p, msr))
-        *value = *find_uncore(p, msr);
-    else if (!records_read(p, msr, value) && !ds_read(p, msr, value))
-        return p->model->version >= 2 && read_global(p, msr, value);
-    return true;
-}
-
 static uint64_t adaptive_bit(const struct model *m, uint64_t bit)
 {
     return m->pebs_format >= DS_ADAPTIVE ? bit : 0;
 }
 
 /* Four bits a counter: OS, USR, AnyThread if the model has it, PMI. */
-static bool write_fixed_control(struct pmu *p, uint64_t value)
+static uint64_t fixed_control_legal(const struct model *m)
 {
-    uint64_t legal = 0;
-    for (unsigned n = 0; n < FIXED_MAX; n++)
-        if (p->model->fixed_map >> n & 1)
-            legal |=
-                ((p->model->any_thread ? 0xful : 0xbul) | adaptive_bit(p->model, FIXED_ADAPTIVE))
-                << 4 * n;
-    if (value & ~legal)
-        return false;
-    p->fixed_control = value;
+    uint64_t legal = 0, each = m->any_thread ? 0xful : 0xbul;
+    for_each_bit(n, m->fixed_map)
+        legal |= (each | adaptive_bit(m, FIXED_ADAPTIVE)) << 4 * n;
+    return legal;
+}
+
+static uint64_t legal_of_select(const struct model *m)
+{
+    uint64_t legal = SELECT_LEGAL | m->select_extra | (m->any_thread ? SELECT_ANY_THREAD : 0) |
+                     adaptive_bit(m, SELECT_ADAPTIVE);
+    return (m->version >= 6 ? legal & ~(uint64_t)SELECT_PIN : legal) | virt_quirks.sticky;
+}
+
+static uint64_t global_legal(const struct model *m)
+{
+    return model_counters(m) | (m->metrics ? GLOBAL_METRICS : 0);
+}
+
+/* A register that reads what was written, or NULL; *legal: its bits, others fault. The uncore's are
+ * there from Nehalem to Broadwell; later processors have two of the PMU's there. */
+static uint64_t *find_plain(struct pmu *p, uint32_t msr, uint64_t *legal)
+{
+    const struct model *m = p->model;
+    struct counter *selected = find_select(p, msr);
+    bool uncore = virt_quirks.uncore && m->version < 4;
+    *legal = selected                ? legal_of_select(m)
+             : msr == FIXED_CTR_CTRL ? fixed_control_legal(m)
+             : msr == GLOBAL_CTRL    ? global_legal(m)
+                                     : UINT64_MAX;
+    switch (msr) {
+    case FIXED_CTR_CTRL: return m->version >= 2 ? &p->fixed_control : 0;
+    case GLOBAL_CTRL: return m->version >= 2 ? &p->global_control : 0;
+    case PERF_METRICS: return m->metrics ? &p->metrics : 0;
+    case GLOBAL_STATUS_SET:
+    case GLOBAL_INUSE: return uncore ? &p->uncore[msr - GLOBAL_STATUS_SET] : 0;
+    }
+    return selected ? &selected->select : 0;
+}
+
+static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
+{
+    bool full;
+    uint64_t legal;
+    const uint64_t *plain = find_plain(p, msr, &legal);
+    const struct counter *c = find_counter(p, msr, &full);
+    if (c)
+        *value = c->value;
+    else if (plain)
+        *value = *plain;
+    else if (msr == MISC_ENABLE)
+        *value = misc_at_reset(p->model) ^ p->misc;
+    else if (msr == DEBUGCTL)
+        *value = p->debugctl;
+    else if (msr == PERF_CAPABILITIES && perf_capabilities(p->model))
+        *value = perf_capabilities(p->model);
+    else if (msr == SMI_COUNT && virt_quirks.smi)
+        *value = p->smis;
+    else if (!records_read(p, msr, value) && !ds_read(p, msr, value))
+        return p->model->version >= 2 && read_global(p, msr, value);
     return true;
 }
 
@@ -167,25 +182,18 @@ static uint64_t intel_frozen(const struct model *m)
     return m->version < 4 ? 0 : STATUS_FROZEN | (m->lbr_depth ? STATUS_LBR_FROZEN : 0);
 }
 
-static bool write_intel_global(struct pmu *p, uint32_t msr, uint64_t value)
+static bool write_status(struct pmu *p, uint32_t msr, uint64_t value)
 {
-    uint64_t frozen = intel_frozen(p->model);
-    uint64_t legal = model_counters(p->model) | (p->model->metrics ? GLOBAL_METRICS : 0);
+    const struct model *m = p->model;
+    uint64_t legal = global_legal(m) | intel_frozen(m);
     switch (msr) {
-    case FIXED_CTR_CTRL: return write_fixed_control(p, value);
-    case GLOBAL_CTRL:
-        if (value & ~legal)
-            return false;
-        p->global_control = value;
-        return true;
     case GLOBAL_OVF_CTRL:
-        if (value & ~(legal | STATUS_ELSEWHERE | frozen))
+        if (m->version < 2 || value & ~(legal | STATUS_ELSEWHERE))
             return false;
         p->status &= ~value;
         return true;
     case GLOBAL_STATUS_SET:
-        if (p->model->version < 4 ||
-            value & ~(legal | frozen | (p->model->pebs_format ? STATUS_BUFFER : 0)))
+        if (m->version < 4 || value & ~(legal | (m->pebs_format ? STATUS_BUFFER : 0)))
             return false;
         p->status |= value;
         return true;
@@ -218,32 +226,21 @@ static void remember_event(struct pmu *p, struct counter *c, uint16_t event)
     c->forgets = false;
 }
 
-static bool write_select(struct pmu *p, struct counter *c, uint64_t value)
-{
-    uint64_t legal = SELECT_LEGAL | p->model->select_extra |
-                     (p->model->any_thread ? SELECT_ANY_THREAD : 0) |
-                     adaptive_bit(p->model, SELECT_ADAPTIVE);
-    if (p->model->version >= 6)
-        legal &= ~(uint64_t)SELECT_PIN;
-    legal |= virt_quirks.sticky;
-    if (value & ~legal)
-        return false;
-    c->select = value;
-    if (virt_quirks.stale)
-        remember_event(p, c, (uint16_t)value);
-    return true;
-}
-
 static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
 {
     bool full;
+    uint64_t legal, *plain = find_plain(p, msr, &legal);
     struct counter *c = find_counter(p, msr, &full), *selected = find_select(p, msr);
     if (c && is_counter(msr, PMC, p->model->gp_map))
         value = (uint64_t)(int32_t)value;
     if (c)
         return write_counter(p, c, value, full);
-    if (selected)
-        return write_select(p, selected, value);
+    if (plain && value & ~legal)
+        return false;
+    if (plain)
+        *plain = value;
+    if (selected && virt_quirks.stale)
+        remember_event(p, selected, (uint16_t)value);
     if (msr == MISC_ENABLE) {
         uint64_t changed = value ^ misc_at_reset(p->model);
         p->misc = changed & MISC_UNAVAILABLE ? p->misc : changed & ~(uint64_t)MISC_PMU;
@@ -251,16 +248,8 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
     }
     if (msr == DEBUGCTL)
         return model_write_debugctl(p, value, DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE | DEBUGCTL_SMM);
-    if (msr == PERF_METRICS && p->model->metrics) {
-        p->metrics = value;
-        return true;
-    }
-    if (find_uncore(p, msr)) {
-        *find_uncore(p, msr) = value;
-        return true;
-    }
-    return (p->model->version >= 2 && write_intel_global(p, msr, value)) ||
-           records_write(p, msr, value) || ds_write(p, msr, value);
+    return plain || write_status(p, msr, value) || records_write(p, msr, value) ||
+           ds_write(p, msr, value);
 }
 
 static void refresh_fixed(struct pmu *p, unsigned n, bool running)

@@ -8,7 +8,6 @@
 #include "pmu/virt/vcpu.h"
 #include "pmu/virt/vmcb.h"
 
-#define CR0_PG (1u << 31)
 #define EFER_GUEST (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
 
 static bool read_efer(struct vcpu *v, uint32_t, uint64_t *value)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
+#include "pmu/virt/guest.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
 
@@ -186,11 +187,6 @@ bool records_read(struct pmu *p, uint32_t msr, uint64_t *value)
     else if (pair)
         *value = p->records.pair[msr - PAIR];
     return control || record || pair;
-}
-
-static bool is_canonical(uint64_t address, unsigned unused)
-{
-    return (uint64_t)((int64_t)(address << unused) >> unused) == address;
 }
 
 /* Whether an entry keeps this. Some forms have flags in the address of the branch. */

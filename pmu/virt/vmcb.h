@@ -115,6 +115,10 @@ enum {
     VECTOR_PF = 14
 };
 #define DR6_SINGLE_STEP (1u << 14)
+#define DR7_ANY 0xffu /* some breakpoint is enabled */
+#define RFLAGS_DF (1u << 10)
+#define RFLAGS_VM (1u << 17)
+#define CR4_LA57 (1u << 12)
 
 struct vcpu;
 

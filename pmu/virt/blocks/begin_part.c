@@ -4,14 +4,6 @@
 #include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/blocks/places.h"
 
-#define CR4_LA57 (1u << 12)
-
-static bool is_canonical(const struct vcpu *v, uint64_t address)
-{
-    unsigned unused_bits = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
-    return (uint64_t)((int64_t)(address << unused_bits) >> unused_bits) == address;
-}
-
 /* Whether it surely raises no #DE: the quotient fits. */
 static bool may_divide(const uint64_t r[], const struct part *p, const uint8_t *operand)
 {
@@ -57,16 +49,16 @@ static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, st
     case LEAVE: r[RSP] = r[RBP] + 8; return true;
     case PUSH_LOADED: return push_value(v, b, get64(memory));
     case CALL: put64(memory, b->way[false].rip); return true;
-    case JUMP_LOADED: *target = get64(memory); return is_canonical(v, *target);
+    case JUMP_LOADED: *target = get64(memory); return guest_is_canonical(v, *target);
     case CALL_LOADED:
         *target = get64(memory);
-        return is_canonical(v, *target) && push_value(v, b, b->way[false].rip);
+        return guest_is_canonical(v, *target) && push_value(v, b, b->way[false].rip);
     case JUMP_REGISTER:
     case CALL_REGISTER:
         *target = r[p->operand];
-        if (is_canonical(v, *target) && p->special == CALL_REGISTER)
+        if (guest_is_canonical(v, *target) && p->special == CALL_REGISTER)
             put64(memory, b->way[false].rip);
-        return is_canonical(v, *target);
+        return guest_is_canonical(v, *target);
     }
     return true;
 }

@@ -31,8 +31,6 @@ void rep_start(void)
               "instructions and cycles count\n");
 }
 
-#define DR7_ANY 0xffu
-
 /* Whether code is searched. Not where the guest steps or has breakpoints: a step of ours where
  * one is due would lose the guest's own steps. */
 static bool searches_code(const struct vcpu *v, bool user)

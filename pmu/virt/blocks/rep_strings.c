@@ -7,7 +7,6 @@
 #include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/blocks/places.h"
 
-#define RFLAGS_DF (1u << 10)
 #define RFLAGS_ZF (1u << 6)
 #define STRING_FLAGS 0x8d5u /* OF SF ZF AF PF CF */
 #define PAGES_MOST 64

@@ -8,8 +8,6 @@
 #include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/blocks/places.h"
 
-#define RFLAGS_DF (1u << 10)
-#define RFLAGS_VM (1u << 17)
 #define CR4_TSD (1u << 2)
 
 static uint64_t *register_of(struct vcpu *v, unsigned n)

@@ -13,7 +13,6 @@ enum { OP_MOV_TO_CR = 0x22 }; /* after 0F */
 #define CR0_NW (1u << 29)
 #define CR0_CD (1u << 30)
 #define CR4_OLD 0x7ffu /* VME to OSXMMEXCPT */
-#define CR4_LA57 (1u << 12)
 
 static unsigned if_bit(uint32_t word, unsigned bit, unsigned number)
 {
