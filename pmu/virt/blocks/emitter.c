@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Host code that moves the guest's registers and flags between the processor and memory. */
+/* Host code for blocks: its instructions, and what moves the guest's registers and flags between the
+ * processor and memory. */
 #include "kernel/base/string.h"
-#include "pmu/virt/blocks/emitter.h"
+#include "pmu/virt/blocks/hot_code.h"
 
 void emit(struct emitter *e, uint64_t bytes, unsigned n)
 {
@@ -9,25 +10,69 @@ void emit(struct emitter *e, uint64_t bytes, unsigned n)
     e->at += n;
 }
 
-void emit_move(struct emitter *e, uint8_t op, unsigned reg, unsigned place)
+void emit_memory(struct emitter *e, unsigned wide, uint8_t op, unsigned reg, unsigned base, int at)
 {
-    bool far = place > INT8_MAX;
-    emit(e, 0x48u | (reg & 8) >> 1, 1);
-    emit(e, op | ((far ? 0x84u : 0x44u) | (reg & 7) << 3) << 8 | 0x24u << 16, 3);
-    emit(e, place, far ? 4 : 1);
+    bool sib = base == RSP || base == NO_REGISTER;
+    unsigned mod = base == NO_REGISTER ? 0 : at == (int8_t)at ? 0x40 : 0x80;
+    emit(e, 0x40 | wide | (reg & 8) >> 1 | (base & 8) >> 3, 1);
+    emit(e, op, 1);
+    emit(e, mod | (reg & 7) << 3 | (sib ? 4 : base & 7), 1);
+    if (sib)
+        emit(e, base == RSP ? 0x24 : 0x25, 1);
+    emit(e, (uint32_t)at, mod == 0x40 ? 1 : 4);
+}
+
+void emit_registers(struct emitter *e, unsigned wide, uint8_t op, unsigned reg, unsigned rm)
+{
+    emit(e, 0x40 | wide | (reg & 8) >> 1 | (rm & 8) >> 3, 1);
+    emit(e, op | (0xc0 | (reg & 7) << 3 | (rm & 7)) << 8, 2);
+}
+
+void emit_constant(struct emitter *e, unsigned reg, uint64_t value)
+{
+    emit(e, 0x48 | reg >> 3 | (0xb8u | (reg & 7)) << 8, 2);
+    emit(e, value, 8);
+}
+
+void emit_lea(struct emitter *e, unsigned wide, unsigned to, const struct insn_memory *m)
+{
+    bool base = m->base != NO_REGISTER, index = m->index != NO_REGISTER;
+    emit(e, 0x40 | wide | (to & 8) >> 1 | (m->index & 8) >> 2 | (m->base & 8) >> 3, 1);
+    emit(e, LEA | ((base ? 0x84 : 4) | (to & 7) << 3) << 8, 2);
+    emit(e, (unsigned)m->scale << 6 | (index ? m->index & 7u : 4) << 3 | (base ? m->base & 7u : 5),
+         1);
+    emit(e, (uint32_t)m->displacement, 4);
+}
+
+void emit_lea_offset(struct emitter *e, unsigned to, unsigned base, int offset)
+{
+    emit_memory(e, 8, LEA, to, base, offset);
+}
+
+void emit_add(struct emitter *e, int place, int n)
+{
+    emit_memory(e, 8, 0x81, 0, RSP, place);
+    emit(e, (uint32_t)n, 4);
+}
+
+unsigned hold_register(struct emitter *e, unsigned reg, unsigned scratch)
+{
+    if (in_memory(reg))
+        emit_memory(e, 8, LOAD, scratch, RSP, slot(reg));
+    return reg == RSP ? STACK : in_memory(reg) ? scratch : reg;
 }
 
 void need_register(struct emitter *e, unsigned reg)
 {
     if (!(e->loaded & BIT(reg)))
-        emit_move(e, LOAD, reg, PLACE(r) + 8 * reg);
+        emit_memory(e, 8, LOAD, reg, RSP, PLACE(r) + 8 * (int)reg);
     e->loaded |= BIT(reg);
 }
 
 void release_register(struct emitter *e, unsigned reg)
 {
     if (e->loaded & BIT(reg))
-        emit_move(e, STORE, reg, PLACE(r) + 8 * reg);
+        emit_memory(e, 8, STORE, reg, RSP, PLACE(r) + 8 * (int)reg);
     e->loaded &= ~BIT(reg);
 }
 
@@ -36,7 +81,7 @@ void need_flags(struct emitter *e)
     if (e->flags)
         return;
     release_register(e, RAX);
-    emit_move(e, LOAD, RAX, PLACE(flags));
+    emit_memory(e, 8, LOAD, RAX, RSP, PLACE(flags));
     emit(e, 0x9e7f04, 3); /* add al, 127; sahf */
     e->flags = true;
 }
@@ -47,9 +92,26 @@ void save_state(struct emitter *e)
         release_register(e, reg);
     if (e->flags) {
         emit(e, 0xc0900f9f, 4); /* lahf; seto al */
-        emit_move(e, STORE, RAX, PLACE(flags));
+        emit_memory(e, 8, STORE, RAX, RSP, PLACE(flags));
     }
     e->flags = false;
+}
+
+void save_flags(struct emitter *e)
+{
+    if (!e->saved)
+        emit(e, 0x9c0824648d48, HOT_FLAGS); /* lea rsp, [rsp + 8]; pushfq */
+    e->saved = true;
+}
+
+void load_flags(struct emitter *e)
+{
+    if (!e->flags) {
+        emit(e, 0x24248ac58949, 6); /* mov r13, rax; mov ah, [rsp] */
+        emit(e, 0x08240124448a, 6); /* mov al, [rsp + 1]; and al, 8 */
+        emit(e, 0xe8894c9e7804, 6); /* add al, 78h; sahf; mov rax, r13 */
+    }
+    e->flags = true;
 }
 
 /* A memory operand of it is a pointer without R8 to R15: X and B of VEX, inverted, become ones. */

@@ -6,7 +6,6 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"
 #include "pmu/virt/blocks/hot_code.h"
-#include "pmu/virt/blocks/hot_emit.h"
 #include "pmu/virt/blocks/places.h"
 
 enum { HEAD_MOST = 128, LEAVES_MOST = 4 * PARTS + 1 };
@@ -224,6 +223,8 @@ void hot_begin(struct emitter *e, uint8_t *emitted)
     e->at = emitted + HEAD_MOST;
     e->saved = true;
 }
+
+_Static_assert(STATE(sums) > INT8_MAX && STATE(left) > INT8_MAX, "12 bytes change one of them");
 
 /* Before the body: counts the block as one whose branch mostly jumps if it jumps back. Returns
  * where the flags would be saved. */

@@ -16,7 +16,5 @@ COLD void hot_end(struct emitter *e, struct block *b, uint8_t *emitted, struct b
 
 /* hot_copy.c */
 COLD void hot_copy(struct emitter *e, const struct copied *s);
-/* The register becomes this number. */
-COLD void hot_constant(struct emitter *e, unsigned reg, uint64_t value);
 /* A store of the address that CALL leaves. */
 COLD void hot_call(struct emitter *e, const struct part *p, uint64_t next);

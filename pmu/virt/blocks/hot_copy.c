@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies of the guest's instructions in the code of hot blocks. */
 #include "pmu/virt/blocks/hot_code.h"
-#include "pmu/virt/blocks/hot_emit.h"
 
 /* What the instruction needs of them, and leaves. */
 static COLD void prepare_flags(struct emitter *e, const struct copied *s)
@@ -175,13 +174,6 @@ void hot_copy(struct emitter *e, const struct copied *s)
         emit_memory(e, 8, STORE, o.at_reg, RSP, slot(o.reg));
     if (in_memory(o.rm) && o.rm != o.reg)
         emit_memory(e, 8, STORE, o.at_rm, RSP, slot(o.rm));
-}
-
-void hot_constant(struct emitter *e, unsigned reg, uint64_t value)
-{
-    emit_constant(e, in_memory(reg) ? SCRATCH : reg, value);
-    if (in_memory(reg))
-        emit_memory(e, 8, STORE, SCRATCH, RSP, slot(reg));
 }
 
 void hot_call(struct emitter *e, const struct part *p, uint64_t next)

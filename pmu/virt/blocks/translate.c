@@ -50,13 +50,13 @@ static COLD void copy_instruction(struct emitter *e, const struct copied *s)
             need_register(e, reg);
     if (s->memory && !lea) {
         pointer = borrow_register(e, &busy);
-        emit_move(e, LOAD, pointer, PLACE(pointer));
+        emit_memory(e, 8, LOAD, pointer, RSP, PLACE(pointer));
         mod = (mod & 0x38) | pointer;
         rex = rex ? rex & ~(REX_B | REX_X) : 0;
     }
     if (mask & BIT(RSP)) {
         stack = borrow_register(e, &busy);
-        emit_move(e, LOAD, stack, PLACE(r) + 8 * RSP);
+        emit_memory(e, 8, LOAD, stack, RSP, PLACE(r) + 8 * RSP);
         if (s->has_modrm && !copied_is_group(s) && copied_reg(s) == RSP)
             mod = (mod & ~0x38u) | stack << 3;
         if (copied_rm_is_rsp(s))
@@ -75,7 +75,7 @@ static COLD void copy_instruction(struct emitter *e, const struct copied *s)
     for (unsigned i = from; i < s->size; i++)
         emit(e, s->i.byte[i], 1);
     if (stack != NO_REGISTER)
-        emit_move(e, STORE, stack, PLACE(r) + 8 * RSP);
+        emit_memory(e, 8, STORE, stack, RSP, PLACE(r) + 8 * RSP);
 }
 
 /* A MOV of the register, or of an immediate, to or from the memory operand, for PUSH and POP. */
@@ -108,6 +108,8 @@ static COLD void set_address(struct part *p, const struct copied *s, uint64_t af
     p->scale = s->at.scale;
     p->displacement = (uint64_t)s->at.displacement + (s->at.relative ? after : 0);
     p->after = s->at.relative ? (uint8_t)(s->size - s->immediate_at) : 0;
+    p->size = (uint8_t)copied_access_size(s);
+    p->aligned = (uint8_t)copied_vector_alignment(s);
 }
 _Static_assert((int)SLOT_ZERO == (int)INSN_NONE, "an address without a register");
 
@@ -194,13 +196,11 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
     enter_part(e, b, p);
     if (s->form == 'l' && s->at.relative) { /* a constant */
         unsigned reg = copied_reg(s);
-        if (e->hot) {
-            hot_constant(e, reg, after + (uint64_t)s->at.displacement);
-            return false;
-        }
-        emit(e, 0x48 | reg >> 3 | (0xb8u | (reg & 7)) << 8, 2);
-        emit(e, after + (uint64_t)s->at.displacement, 8);
+        bool stays = e->hot && in_memory(reg);
+        emit_constant(e, stays ? SCRATCH : reg, after + (uint64_t)s->at.displacement);
         e->loaded |= BIT(reg);
+        if (stays)
+            emit_memory(e, 8, STORE, SCRATCH, RSP, slot(reg));
         return false;
     }
     copy_instruction(e, s);
@@ -266,10 +266,6 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     uint64_t after = v->vmcb.rip + s.size;
     if (operand)
         set_address(p, &s, after);
-    if (operand)
-        p->size = (uint8_t)copied_access_size(&s);
-    if (operand && s.form == 'v')
-        p->aligned = (uint8_t)copied_vector_alignment(&s);
     if (b->vectors < copied_vectors(&s))
         b->vectors = (uint8_t)copied_vectors(&s);
     p->access |= load || store;
