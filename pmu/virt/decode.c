@@ -136,13 +136,15 @@ void instruction_decode(const struct vcpu *v, const struct insn *c, struct instr
 
     static const struct {
         char kind;
+        uint8_t at; /* the register with the address; NO_REGISTER: a number */
         uint32_t effects;
     } simple[] = {
-        { 'S', STORE }, { 'P', LOAD },         { 'a', LOAD },        { 'A', STORE },
-        { 'I', LOAD },  { 'i', LOAD },         { 'D', STORE },       { 'B', LOAD | STORE },
-        { 'J', JUMP },  { 'C', JUMP | STORE }, { 'R', JUMP | LOAD }, { 'F', FAR | STORE },
-        { 'Q', FAR },   { 'N', FAR | LOAD },   { 'X', FAR | STORE }, { 'Y', FAR },
-        { 'L', LOAD },  { 't', LOAD },
+        { 'S', RSP, STORE },         { 'P', RSP, LOAD },         { 'a', NO_REGISTER, LOAD },
+        { 'A', NO_REGISTER, STORE }, { 'I', RSI, LOAD },         { 'i', RDI, LOAD },
+        { 'D', RDI, STORE },         { 'B', RSI, LOAD | STORE }, { 'J', RSP, JUMP },
+        { 'C', RSP, JUMP | STORE },  { 'R', RSP, JUMP | LOAD },  { 'F', RSP, FAR | STORE },
+        { 'Q', RSP, FAR },           { 'N', RSP, FAR | LOAD },   { 'X', RSP, FAR | STORE },
+        { 'Y', RSP, FAR },           { 'L', RBP, LOAD },         { 't', RBX, LOAD },
     };
     *i = (struct instruction){ 0 };
     if (kind == '.')
@@ -160,14 +162,9 @@ void instruction_decode(const struct vcpu *v, const struct insn *c, struct instr
                     : kind == 'R'         ? BRANCH_RET
                     : i->effects & BRANCH ? BRANCH_FAR
                                           : BRANCH_NONE;
-        i->address = kind == 'I' || kind == 'B'   ? v->r.rsi
-                     : kind == 'i' || kind == 'D' ? v->r.rdi
-                     : kind == 'a' || kind == 'A'
+        i->address = s->at == NO_REGISTER
                          ? (uint64_t)insn_number(c, c->modrm_at, c->wide ? 8 : 4)
-                     : kind == 'L'        ? v->r.rbp
-                     : kind == 't'        ? v->r.rbx
-                     : i->effects & STORE ? v->vmcb.rsp - 8
-                                          : v->vmcb.rsp;
+                         : guest_register(v, s->at) - (s->at == RSP && i->effects & STORE ? 8 : 0);
         return;
     }
     decode_modrm(v, c, kind, i);

@@ -214,7 +214,7 @@ void guest_insn(const struct vcpu *v, struct insn *i)
 
 uint64_t guest_register(const struct vcpu *v, unsigned number)
 {
-    return number == 0   ? v->vmcb.rax
-           : number == 4 ? v->vmcb.rsp
-                         : ((const uint64_t *)(const void *)&v->r)[number];
+    return number == RAX   ? v->vmcb.rax
+           : number == RSP ? v->vmcb.rsp
+                           : ((const uint64_t *)(const void *)&v->r)[number];
 }

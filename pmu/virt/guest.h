@@ -27,6 +27,7 @@ bool guest_in_long_mode(const struct vcpu *v);
 uint8_t *guest_ram_page(uint64_t page);
 /* Takes the instruction at RIP apart; zeros stand for what cannot be read. */
 void guest_insn(const struct vcpu *v, struct insn *i);
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REGISTER = INSN_NONE };
 uint64_t guest_register(const struct vcpu *v, unsigned number);
 /* The host's address of a page of RAM that the guest may access in this way at its CPL, in 64-bit
  * mode, if the access changes nothing of the page tables. NULL: the processor must do it. */

@@ -139,7 +139,6 @@ struct block_space {
 };
 #define BLOCK_CODE_MOST 8192
 
-enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REGISTER = INSN_NONE };
 #define BIT(n) (1u << (n))
 
 /* An instruction of 64-bit code. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Host code for blocks: its instructions, and what moves the guest's registers and flags between the
+/* Host code for blocks: its instructions; what moves the guest's registers and flags between the
  * processor and memory. */
 #include "kernel/base/string.h"
 #include "pmu/virt/blocks/hot_code.h"

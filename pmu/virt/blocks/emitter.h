@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Host code for blocks: what all of it is made of. In that of hot ones the guest's registers are the
- * processor's, but for RSP, which is R15, and R13 to R15, which stay in memory. */
+/* Host code for blocks: what all of it is made of. In code of hot ones the guest's registers are
+ * the processor's, but for RSP, which is R15, and R13 to R15, which stay in memory. */
 #pragma once
 #include "pmu/virt/blocks/blocks.h"
 

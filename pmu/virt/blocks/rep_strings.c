@@ -29,7 +29,8 @@ struct string {
     struct insn i;
     uint8_t op;     /* of bytes */
     unsigned shift; /* of an element's size */
-    bool source, destination, compares;
+    bool uses[2];   /* its operands: at RDI, at RSI */
+    bool compares;
     const uint8_t *code[2]; /* the host's pages of its first and its last byte */
 };
 
@@ -39,8 +40,8 @@ static bool read_string(const struct vcpu *v, struct string *s)
     guest_insn(v, &s->i);
     s->op = s->i.op & 0xfe;
     s->shift = !(s->i.op & 1) ? 0 : s->i.rex & REX_W ? 3 : s->i.operand16 ? 1 : 2;
-    s->source = s->op == MOVS || s->op == CMPS || s->op == LODS;
-    s->destination = s->op != LODS;
+    s->uses[0] = s->op != LODS;
+    s->uses[1] = s->op == MOVS || s->op == CMPS || s->op == LODS;
     s->compares = s->op == CMPS || s->op == SCAS;
     bool string = s->i.map == MAP_ONE && insn_op_is_string(s->i.op) && s->op >= MOVS;
     return string && s->i.repeat != s->i.repeat_not && !s->i.segment && !s->i.lock &&
@@ -75,36 +76,33 @@ static uint64_t run_in_page(struct vcpu *v, const struct string *s)
 {
     struct registers *r = &v->r;
     bool down = v->vmcb.rflags & RFLAGS_DF;
-    uint64_t left = cut_address(s, r->rcx), to_at = cut_address(s, r->rdi);
-    uint64_t from_at = cut_address(s, r->rsi), most, n = count_iterations_left(v, v->vmcb.cpl == 3);
-    uint8_t *to = NULL, *from = NULL;
+    uint64_t left = cut_address(s, r->rcx), *reg[2] = { &r->rdi, &r->rsi }, at[2];
+    uint64_t n = count_iterations_left(v, v->vmcb.cpl == 3);
+    uint8_t *host[2] = { NULL, NULL };
     n = n < left ? n : left;
-    if (s->destination) {
-        to = find_element(v, s, to_at, s->compares ? ACCESS_READ : ACCESS_WRITE);
-        most = elements_in_page(to_at, s->shift, down);
-        n = !to ? 0 : n < most ? n : most;
-    }
-    if (s->source) {
-        from = find_element(v, s, from_at, ACCESS_READ);
-        most = elements_in_page(from_at, s->shift, down);
-        n = !from ? 0 : n < most ? n : most;
+    for (unsigned i = 0; i < 2; i++) {
+        if (!s->uses[i])
+            continue;
+        at[i] = cut_address(s, *reg[i]);
+        host[i] = find_element(v, s, at[i], i || s->compares ? ACCESS_READ : ACCESS_WRITE);
+        uint64_t most = host[i] ? elements_in_page(at[i], s->shift, down) : 0;
+        n = n < most ? n : most;
     }
     if (!n)
         return 0;
     const uint8_t *code = string_code[s->i.repeat_not][s->shift][(s->op - MOVS) >> 1];
     uint64_t flags = v->vmcb.rflags & (STRING_FLAGS | RFLAGS_DF), rest = n;
     asm volatile("push %[flags]\npopf\ncall *%[code]\npushf\npop %[flags]\ncld"
-                 : "+D"(to), "+S"(from), "+c"(rest), "+a"(v->vmcb.rax), [flags] "+&r"(flags)
+                 : "+D"(host[0]), "+S"(host[1]), "+c"(rest), "+a"(v->vmcb.rax), [flags] "+&r"(flags)
                  : [code] "r"(code)
                  : "memory", "cc");
     v->vmcb.rflags = (v->vmcb.rflags & ~(uint64_t)STRING_FLAGS) | (flags & STRING_FLAGS);
     n -= rest;
     uint64_t bytes = (down ? -n : n) << s->shift;
     r->rcx = left - n;
-    if (s->destination)
-        r->rdi = cut_address(s, to_at + bytes);
-    if (s->source)
-        r->rsi = cut_address(s, from_at + bytes);
+    for (unsigned i = 0; i < 2; i++)
+        if (s->uses[i])
+            *reg[i] = cut_address(s, at[i] + bytes);
     return n;
 }
 
