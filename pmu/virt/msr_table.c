@@ -69,7 +69,8 @@ static const struct msr_row rows[] = {
     { MSR_TSC_ADJUST, MSR_TSC_ADJUST, clock_rdmsr, clock_wrmsr, &virt_quirks.tsc },
     { MSR_TSC, MSR_TSC, clock_rdmsr, clock_wrmsr, &virt_quirks.tsc_fixed },
     { MSR_TSC_ADJUST, MSR_TSC_ADJUST, clock_rdmsr, clock_wrmsr, &virt_quirks.tsc_fixed },
-    { MSR_TSC_DEADLINE, MSR_TSC_DEADLINE, deadline_rdmsr, deadline_wrmsr, &virt_quirks.deadline },
+    { MSR_TSC_DEADLINE, MSR_TSC_DEADLINE,
+      x2apic_read_deadline, x2apic_write_deadline, &virt_quirks.deadline },
     { MSR_APIC_BASE, MSR_APIC_BASE, x2apic_rdmsr, x2apic_wrmsr, &virt_quirks.x2apic },
     { MSR_X2APIC, MSR_X2APIC + 0xff, x2apic_rdmsr, x2apic_wrmsr, &virt_quirks.x2apic },
 };

@@ -7,7 +7,6 @@
 #include "pmu/virt/alarm.h"
 #include "pmu/virt/blocks/block_state.h"
 #include "pmu/virt/virt_clock.h"
-#include "pmu/virt/deadline.h"
 #include "pmu/virt/emulate.h"
 #include "pmu/virt/run_entry.h"
 #include "pmu/virt/firmware.h"
@@ -57,7 +56,6 @@ struct vcpu {
     struct token token;
     struct startup startup;
     struct x2apic x2apic;
-    uint64_t deadline; /* the last that the guest wrote */
     struct firmware firmware;
     struct platform platform;
     struct predictor predictor;

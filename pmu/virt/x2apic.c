@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirk x2apic: IA32_APIC_BASE, and the registers of the local APIC as MSRs 800h to 8FFh, on
- * top of those in memory: QEMU's TCG has no others. They stay in memory for the guest too. L: the
- * token. Source: SDM volume 3, "Extended XAPIC (x2APIC)" with "x2APIC State Transitions". */
+ * top of those in memory: QEMU's TCG has no others. They stay in memory for the guest too. The
+ * quirk deadline: IA32_TSC_DEADLINE, done by the timer of QEMU's local APIC, which counts once in a
+ * nanosecond, keeps the mode's bit, and takes it for one-shot. That the mode changes in memory is
+ * not seen. L: the token. Sources: SDM volume 3, "Extended XAPIC (x2APIC)" with "x2APIC State
+ * Transitions", "TSC-Deadline Mode". */
 #include "pmu/virt/x2apic.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/x86.h"
@@ -25,12 +28,14 @@ enum {
     LVT_LINT1 = 0x36,
     LVT_ERROR = 0x37,
     TIMER_INITIAL = 0x38,
+    TIMER_CURRENT = 0x39,
     TIMER_DIVIDE = 0x3e,
     SELF_IPI = 0x3f
 };
 #define LVT_LAST (LVT_ERROR - LVT_TIMER) /* as the version reports: there is none for CMCI */
 #define LVT_MASKED (1u << 16)
-#define LVT_DEADLINE (1u << 18) /* the timer's */
+#define LVT_MODE (3u << 17) /* the timer's */
+#define LVT_DEADLINE (2u << 17)
 #define LVT_EXTINT 0x700u
 #define LVT_NMI 0x400u
 #define ICR_BUSY (1u << 12)
@@ -39,7 +44,9 @@ enum {
 #define ICR_SELF (1u << 18)
 #define ICR_MODE (7u << 8)
 #define ICR_LOWEST (1u << 8)
-#define TO_ANY 0xffu /* in memory; as an MSR it has 32 bits */
+#define TO_ANY 0xffu    /* in memory; as an MSR it has 32 bits */
+#define UNDIVIDED 7u    /* as the register numbers the powers of two: 2, 4, .. 128, 1 */
+#define FAR (1ul << 38) /* ns; divided by 128 it fits */
 
 /* legal: what may be written, beside the destination in ICR's upper half; ignored: the part of it
  * that stays as it is. */
@@ -62,7 +69,7 @@ static const struct apic_register {
     { LVT_LINT0, LVT_LINT1, true, true, 0x1f7ff, 0x5000 },
     { LVT_ERROR, LVT_ERROR, true, true, 0x110ff, 0x1000 },
     { TIMER_INITIAL, TIMER_INITIAL, true, true, 0xffffffff, 0 },
-    { 0x39, 0x39, true, false, 0, 0 }, /* its current count */
+    { TIMER_CURRENT, TIMER_CURRENT, true, false, 0, 0 },
     { TIMER_DIVIDE, TIMER_DIVIDE, true, true, 0xb, 0 },
     { SELF_IPI, SELF_IPI, false, true, 0xff, 0 },
 };
@@ -195,4 +202,28 @@ void x2apic_start(struct vcpu *v)
     v->x2apic.base = rdmsr(MSR_APIC_BASE);
     if (virt_quirks.x2apic == TURNED_ON)
         write_base(v, v->x2apic.base | APIC_BASE_X2APIC);
+}
+
+static bool counts_to_deadline(void) { return (read_memory(LVT_TIMER) & LVT_MODE) == LVT_DEADLINE; }
+
+bool x2apic_read_deadline(struct vcpu *v, uint32_t, uint64_t *value)
+{
+    *value = counts_to_deadline() && read_memory(TIMER_CURRENT) ? v->x2apic.deadline : 0;
+    return true;
+}
+
+bool x2apic_write_deadline(struct vcpu *v, uint32_t, uint64_t value)
+{
+    uint64_t now = rdtsc() + v->vmcb.tsc_offset, left = value > now ? value - now : 0;
+    uint64_t ns = left < FAR ? left * 1000 / clock_us + 1 : FAR;
+    unsigned shift = 0;
+    if (!counts_to_deadline())
+        return true;
+    v->x2apic.deadline = value;
+    for (ns = ns < FAR ? ns : FAR; ns >> shift >= UINT32_MAX;)
+        shift++;
+    unsigned power = (shift + UNDIVIDED) % 8;
+    write_memory(TIMER_DIVIDE, (power & 3) | (power & 4) << 1);
+    write_memory(TIMER_INITIAL, value ? (uint32_t)(ns >> shift) + !!shift : 0);
+    return true;
 }

@@ -42,7 +42,7 @@ COLD void need_register(struct emitter *e, unsigned reg);
 COLD void need_flags(struct emitter *e);
 COLD void release_register(struct emitter *e, unsigned reg);
 COLD void save_state(struct emitter *e);
-/* The same of hot blocks' flags. load_flags() uses the scratch register. */
+/* A hot block's flags: to where they are saved, and from there, by the scratch register. */
 COLD void save_flags(struct emitter *e);
 COLD void load_flags(struct emitter *e);
 /* translate.c. memory: its operand is through a pointer, and needs no REX or VEX of its own. */
