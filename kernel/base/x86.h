@@ -47,42 +47,26 @@ static inline struct cpuid cpuid(uint32_t leaf, uint32_t subleaf)
     return r;
 }
 
-static inline uint64_t rdmsr(uint32_t msr)
-{
-    uint64_t low, high;
-    asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(msr) : "memory");
-    return high << 32 | low;
-}
-
-static inline void wrmsr(uint32_t msr, uint64_t value)
-{
-    asm volatile("wrmsr"
-                 :
-                 : "c"(msr), "a"((uint32_t)value), "d"((uint32_t)(value >> 32))
-                 : "memory");
-}
+/* The instructions clear the upper halves. An rdpmc does not wait: instructions just before it may
+ * not be in the count. After an LFENCE several may follow, where the instructions between them are
+ * not counted. rdpmc_exact counts all instructions before it. */
+#define READ_64(name, code)                                                                        \
+    static inline uint64_t name(uint32_t which)                                                    \
+    {                                                                                              \
+        uint64_t low, high;                                                                        \
+        asm volatile(code : "=a"(low), "=d"(high) : "c"(which) : "memory");                        \
+        return high << 32 | low;                                                                   \
+    }
+READ_64(rdmsr, "rdmsr")
+READ_64(rdpmc, "rdpmc")
+READ_64(rdpmc_exact, "lfence\nrdpmc")
+READ_64(xgetbv, "xgetbv")
+#undef READ_64
 
 /* Waits until all instructions before it have retired; AMD's where pmu/amd.c could make it. */
 static inline void lfence(void) { asm volatile("lfence" : : : "memory"); }
 
-/* Does not wait: instructions just before it may not be in the count. After an LFENCE several may
- * follow, where the instructions between them are not counted. */
-static inline uint64_t rdpmc(uint32_t selector)
-{
-    uint64_t low, high; /* the instruction clears the upper halves, here and below */
-    asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
-    return high << 32 | low;
-}
-
-/* Counts all instructions before it. */
-static inline uint64_t rdpmc_exact(uint32_t selector)
-{
-    uint64_t low, high;
-    asm volatile("lfence\nrdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
-    return high << 32 | low;
-}
-
-/* rdmsr_fault, rdpmc_fault: 0, or the vector that the instruction raised. */
+/* name_fault: 0, or the vector that the instruction raised. */
 #define READ_OR_FAULT(instruction)                                                                 \
     static inline unsigned instruction##_fault(uint32_t which, uint64_t *value)                    \
     {                                                                                              \
@@ -99,15 +83,26 @@ static inline uint64_t rdpmc_exact(uint32_t selector)
 READ_OR_FAULT(rdmsr)
 READ_OR_FAULT(rdpmc)
 
-static inline unsigned wrmsr_fault(uint32_t msr, uint64_t value)
-{
-    uint32_t low = (uint32_t)value, ok;
-    asm volatile("xor %1,%1\n1: wrmsr\ninc %1\n2:\n" FIXUP("1b", "2b")
-                 : "+a"(low), "=&r"(ok)
-                 : "c"(msr), "d"((uint32_t)(value >> 32))
-                 : "memory", "cc");
-    return ok ? 0 : low;
-}
+#define WRITE_64(name)                                                                             \
+    static inline void name(uint32_t which, uint64_t value)                                        \
+    {                                                                                              \
+        asm volatile(#name                                                                         \
+                     :                                                                             \
+                     : "c"(which), "a"((uint32_t)value), "d"((uint32_t)(value >> 32))              \
+                     : "memory");                                                                  \
+    }                                                                                              \
+    static inline unsigned name##_fault(uint32_t which, uint64_t value)                            \
+    {                                                                                              \
+        uint32_t low = (uint32_t)value, ok;                                                        \
+        asm volatile("xor %1,%1\n1: " #name "\ninc %1\n2:\n" FIXUP("1b", "2b")                     \
+                     : "+a"(low), "=&r"(ok)                                                        \
+                     : "c"(which), "d"((uint32_t)(value >> 32))                                    \
+                     : "memory", "cc");                                                            \
+        return ok ? 0 : low;                                                                       \
+    }
+WRITE_64(wrmsr)
+WRITE_64(xsetbv)
+#undef WRITE_64
 
 static inline uint64_t rdtsc(void)
 {
@@ -116,10 +111,6 @@ static inline uint64_t rdtsc(void)
     return high << 32 | low;
 }
 
-static inline void out8(uint16_t port, uint8_t v)
-{
-    asm volatile("outb %0,%1" : : "a"(v), "Nd"(port));
-}
 /* Needs CR4.PKE. */
 static inline uint32_t rdpkru(void)
 {
@@ -128,32 +119,21 @@ static inline uint32_t rdpkru(void)
     return value;
 }
 
-static inline void out16(uint16_t port, uint16_t v)
-{
-    asm volatile("outw %0,%1" : : "a"(v), "Nd"(port));
-}
-static inline uint16_t in16(uint16_t port)
-{
-    uint16_t v;
-    asm volatile("inw %1,%0" : "=a"(v) : "Nd"(port));
-    return v;
-}
-static inline void out32(uint16_t port, uint32_t v)
-{
-    asm volatile("outl %0,%1" : : "a"(v), "Nd"(port));
-}
-static inline uint32_t in32(uint16_t port)
-{
-    uint32_t v;
-    asm volatile("inl %1,%0" : "=a"(v) : "Nd"(port));
-    return v;
-}
-static inline uint8_t in8(uint16_t port)
-{
-    uint8_t v;
-    asm volatile("inb %1,%0" : "=a"(v) : "Nd"(port));
-    return v;
-}
+#define PORT_ACCESSORS(bits, letter)                                                               \
+    static inline void out##bits(uint16_t port, uint##bits##_t v)                                  \
+    {                                                                                              \
+        asm volatile("out" #letter " %0,%1" : : "a"(v), "Nd"(port));                               \
+    }                                                                                              \
+    static inline uint##bits##_t in##bits(uint16_t port)                                           \
+    {                                                                                              \
+        uint##bits##_t v;                                                                          \
+        asm volatile("in" #letter " %1,%0" : "=a"(v) : "Nd"(port));                                \
+        return v;                                                                                  \
+    }
+PORT_ACCESSORS(8, b)
+PORT_ACCESSORS(16, w)
+PORT_ACCESSORS(32, l)
+#undef PORT_ACCESSORS
 
 /* Others see the stores before this, before they see the effect of an MSR written after this. */
 static inline void fence(void) { asm volatile("mfence\nlfence" : : : "memory"); }
@@ -175,45 +155,25 @@ static inline void write_flags(uint64_t v)
     asm volatile("push %0\npopfq" : : "r"(v) : "memory", "cc");
 }
 
-#define CR_ACCESSORS(n)                                                                            \
-    static inline uint64_t read_cr##n(void)                                                        \
+#define ACCESSORS(name)                                                                            \
+    static inline uint64_t read_##name(void)                                                       \
     {                                                                                              \
         uint64_t v;                                                                                \
-        asm volatile("mov %%cr" #n ",%0" : "=r"(v) : : "memory");                                  \
+        asm volatile("mov %%" #name ",%0" : "=r"(v) : : "memory");                                 \
         return v;                                                                                  \
     }                                                                                              \
-    static inline void write_cr##n(uint64_t v)                                                     \
+    static inline void write_##name(uint64_t v)                                                    \
     {                                                                                              \
-        asm volatile("mov %0,%%cr" #n : : "r"(v) : "memory");                                      \
+        asm volatile("mov %0,%%" #name : : "r"(v) : "memory");                                     \
     }
-CR_ACCESSORS(0)
-CR_ACCESSORS(2)
-CR_ACCESSORS(3)
-CR_ACCESSORS(4)
-CR_ACCESSORS(8)
-#undef CR_ACCESSORS
-#define DR_ACCESSORS(n)                                                                            \
-    static inline uint64_t read_dr##n(void)                                                        \
-    {                                                                                              \
-        uint64_t v;                                                                                \
-        asm volatile("mov %%dr" #n ",%0" : "=r"(v) : : "memory");                                  \
-        return v;                                                                                  \
-    }                                                                                              \
-    static inline void write_dr##n(uint64_t v)                                                     \
-    {                                                                                              \
-        asm volatile("mov %0,%%dr" #n : : "r"(v) : "memory");                                      \
-    }
-DR_ACCESSORS(0)
-DR_ACCESSORS(7)
-#undef DR_ACCESSORS
-
-static inline void xsetbv(uint32_t reg, uint64_t value)
-{
-    asm volatile("xsetbv"
-                 :
-                 : "c"(reg), "a"((uint32_t)value), "d"((uint32_t)(value >> 32))
-                 : "memory");
-}
+ACCESSORS(cr0)
+ACCESSORS(cr2)
+ACCESSORS(cr3)
+ACCESSORS(cr4)
+ACCESSORS(cr8)
+ACCESSORS(dr0)
+ACCESSORS(dr7)
+#undef ACCESSORS
 
 /* Both need CR4.FSGSBASE. */
 static inline uint64_t rdfsbase(void)
@@ -230,23 +190,6 @@ static inline uint32_t stmxcsr(void)
     uint32_t value;
     asm volatile("stmxcsr %0" : "=m"(value));
     return value;
-}
-
-static inline uint64_t xgetbv(uint32_t reg)
-{
-    uint64_t low, high;
-    asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(reg) : "memory");
-    return high << 32 | low;
-}
-
-static inline unsigned xsetbv_fault(uint32_t reg, uint64_t value)
-{
-    uint32_t low = (uint32_t)value, ok;
-    asm volatile("xor %1,%1\n1: xsetbv\ninc %1\n2:\n" FIXUP("1b", "2b")
-                 : "+a"(low), "=&r"(ok)
-                 : "c"(reg), "d"((uint32_t)(value >> 32))
-                 : "memory", "cc");
-    return ok ? 0 : low;
 }
 
 static inline unsigned write_cr4_fault(uint64_t value)
