@@ -48,14 +48,13 @@ bool debug_write_dr7(struct vcpu *v, unsigned number)
     struct insn i;
     guest_insn(v, &i);
     uint64_t value = guest_register(v, insn_rm(&i));
-    if (number == 5 && v->vmcb.cr4 & CR4_DE) {
-        virt_raise(v, VECTOR_UD, 0);
-        return false;
-    }
     if (!guest_in_long_mode(v))
         value = (uint32_t)value;
-    if (value >> 32) {
-        virt_raise(v, VECTOR_GP, 0);
+    unsigned refused = number == 5 && v->vmcb.cr4 & CR4_DE ? VECTOR_UD
+                       : value >> 32                       ? VECTOR_GP
+                                                           : 0;
+    if (refused) {
+        virt_raise(v, refused, 0);
         return false;
     }
     v->vmcb.dr7 = value | DR7_OFF;
