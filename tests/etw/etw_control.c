@@ -105,8 +105,7 @@ TEST(etw_control, most,
      "a session may have 16 MB, and as many processors as there are four buffers of 128 KB each "
      "[slow]")
 {
-    if (phys_free_pages() * PAGE_SIZE < 2 * etw_memory_max())
-        SKIP("the machine has little memory");
+    SKIP_IF(phys_free_pages() * PAGE_SIZE < 2 * etw_memory_max(), "the machine has little memory");
     buffers(128, 4);
     if (cpu_count <= 8) /* each has two buffers at least */
         buffers(1024, 16 / cpu_count);

@@ -20,8 +20,7 @@ TEST(etw_counts, equal_profiling,
      "[ET-31 slow]")
 {
     SKIP_WITHOUT_PMU();
-    if (isolate_on)
-        SKIP("the policy is isolate");
+    SKIP_IF(isolate_on, "the policy is isolate");
     if (cpu_count == 1)
         counts_agree(test_long() ? 700 : 50, test_long() ? 5000 : 300);
     else /* how long two of them share a processor is chance: each goes on until 4, or 13 */

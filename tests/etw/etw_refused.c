@@ -304,7 +304,6 @@ static const struct refusal_row branches[] = {
 TEST(etw_refused, branches,
      "without the processor's list of branches a session is refused it, and has its events")
 {
-    if (!hal_branches_can(0))
-        SKIP("no last-branch records");
+    SKIP_IF(!hal_branches_can(0), "no last-branch records");
     refuse_each(branches, ARRAY_SIZE(branches));
 }

@@ -37,8 +37,7 @@ TEST(hal_counters, free_refused,
 TEST(hal_counters, fixed_by_selector, "a fixed counter has the index 32 + n, or its RDPMC selector")
 {
     SKIP_WITHOUT_PMU();
-    if (!(common_counters() >> PMU_FIXED))
-        SKIP("no fixed counters");
+    SKIP_IF(!(common_counters() >> PMU_FIXED), "no fixed counters");
     for_each_bit(ctr, common_counters() & ~PMU_ANY_GP) {
         HANDLE handle = NULL, other = NULL;
         CHECK_STATUS(take_one(BY_NULL, pmu_rdpmc_index(ctr), &handle), STATUS_SUCCESS);
@@ -113,8 +112,7 @@ TEST(hal_counters, programs_nothing,
      "an allocation does not start, stop or program a counter [HC-43]")
 {
     SKIP_WITHOUT_PMU();
-    if (!common_instructions())
-        SKIP("no counter counts instructions");
+    SKIP_IF(!common_instructions(), "no counter counts instructions");
     HANDLE handle = NULL;
     smp_call(EVERYWHERE, disturb, NULL);
     smp_call(EVERYWHERE, read_on_cpu, registers[0]);

@@ -35,8 +35,7 @@ TEST(hal_matching, leaves_the_rare,
     ULONG sources[MAX_HW_COUNTERS];
     unsigned wide, narrow;
     SKIP_WITHOUT_PMU();
-    if (!choose_sources(0, &wide, &narrow))
-        SKIP("every source has the same counters");
+    SKIP_IF(!choose_sources(0, &wide, &narrow), "every source has the same counters");
     ULONG count = bit_count(counters_of_source(0, wide));
     REQUIRE(count <= MAX_HW_COUNTERS);
     for (ULONG i = 0; i < count; i++)

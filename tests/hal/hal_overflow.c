@@ -141,8 +141,7 @@ TEST(hal_overflow, two_owners,
 {
     SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = common_instructions(), lowest = counters & -counters;
-    if (counters == lowest)
-        SKIP("only one counter counts instructions");
+    SKIP_IF(counters == lowest, "only one counter counts instructions");
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         forget_seen();
         HANDLE one = own_counters(cpu_set_one(cpu), lowest, first_handler);
@@ -192,8 +191,7 @@ TEST(hal_overflow, after_free,
 {
     SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = common_instructions(), lowest = counters & -counters;
-    if (counters == lowest)
-        SKIP("only one counter counts instructions");
+    SKIP_IF(counters == lowest, "only one counter counts instructions");
     forget_seen();
     free_and_check(own_counters(cpu_set_one(0), lowest, first_handler));
     HANDLE other = NULL;
@@ -288,8 +286,7 @@ TEST(hal_overflow, free_spares_others,
 {
     SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = common_instructions(), lowest = counters & -counters;
-    if (counters == lowest)
-        SKIP("only one counter counts instructions");
+    SKIP_IF(counters == lowest, "only one counter counts instructions");
     forget_seen();
     const unsigned last = cpu_count - 1;
     HANDLE one = own_counters(cpu_set_one(0), lowest, first_handler),

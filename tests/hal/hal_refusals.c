@@ -10,8 +10,7 @@ static void no_handler(ULONGLONG, HANDLE) {}
 TEST(hal_refusals, no_pmu,
      "without working counters an allocation returns STATUS_NOT_SUPPORTED [HC-44 HC-15]")
 {
-    if (pmu_some_counters(cpu_all()))
-        SKIP("this machine has a PMU");
+    SKIP_IF(pmu_some_counters(cpu_all()), "this machine has a PMU");
     HANDLE handle = NO_HANDLE;
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_NOT_SUPPORTED);
     CHECK(handle == NULL);

@@ -238,7 +238,6 @@ TEST(hal_refused, counters,
      "[HC-50 HC-51 ET-55]")
 {
     SKIP_WITHOUT_SOURCE();
-    if (bit_count(common_counters()) < 2)
-        SKIP("this needs two counters");
+    SKIP_IF(bit_count(common_counters()) < 2, "this needs two counters");
     refuse_each(counters, ARRAY_SIZE(counters));
 }

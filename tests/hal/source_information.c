@@ -100,8 +100,7 @@ TEST(source_information, intervals,
     CHECK_EQ(HalSetProfileInterval(~0ul), 1000000);
     CHECK_EQ(HalSetProfileInterval(10000), 10000);
     SKIP_WITHOUT_PMU();
-    if (!hal_source_supported(ProfileTotalIssues))
-        SKIP("no counter counts instructions");
+    SKIP_IF(!hal_source_supported(ProfileTotalIssues), "no counter counts instructions");
     KPROFILE_SOURCE alias = (KPROFILE_SOURCE)(strcmp(pmu_here()->driver, "intel") == 0 ? 0x1a : 0x68);
     CHECK_EQ(profile_source(ProfileTotalIssues).Interval, 65536);
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -281,8 +281,7 @@ void lab_run(void (*body)(unsigned ctr), unsigned ctr)
     HANDLE handle;
     bool ran = false;
     SKIP_WITHOUT_PMU();
-    if (ctr != LAB_ANY && !(reported_somewhere() >> ctr & 1))
-        SKIP("no such counter");
+    SKIP_IF(ctr != LAB_ANY && !(reported_somewhere() >> ctr & 1), "no such counter");
     for (unsigned i = 0; ctr != LAB_ANY && i < pmu_kind_count; i++)
         if ((pmu_kinds[i].reported & ~pmu_kinds[i].counters) >> ctr & 1)
             left_out(&pmu_kinds[i], ctr);

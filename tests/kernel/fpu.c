@@ -24,8 +24,7 @@ TEST(fpu, survives,
 
 TEST(fpu, entries, "system calls, faults that are handled and interrupts leave YMM alone")
 {
-    if (!(fpu_facts.xcr0 & AVX))
-        SKIP("ring 3 has no AVX here");
+    SKIP_IF(!(fpu_facts.xcr0 & AVX), "ring 3 has no AVX here");
     CHECK_STATUS(RUN(user_fpu_entries), STATUS_SUCCESS);
 }
 

@@ -50,8 +50,7 @@ TEST(
     "where page tables take what was left for pages, an allocation ends with STATUS_NO_MEMORY, and "
     "the kernel has its last pages still")
 {
-    if (phys_free_pages() > MOST)
-        SKIP("there are more than 64 MB of memory");
+    SKIP_IF(phys_free_pages() > MOST, "there are more than 64 MB of memory");
     struct process *process = user_process();
     REQUIRE(process != NULL);
     uint64_t base = reserved(process, ANYWHERE, LARGE);

@@ -64,8 +64,7 @@ TEST(traps, measured_alone,
 TEST(vm, write_xor_execute,
      "no kernel page is both writable and executable, in the image and its direct map")
 {
-    if (!cpu_features.nx)
-        SKIP("the CPU has no NX");
+    SKIP_IF(!cpu_features.nx, "the CPU has no NX");
     unsigned wrong = 0, executable = 0;
     for (uint64_t a = (uint64_t)text_start; a < (uint64_t)image_end; a += PAGE_SIZE) {
         uint64_t image = vm_entry(vm_kernel_pml4, a),
@@ -101,8 +100,7 @@ TEST(vm, memory_cached,
 
 TEST(traps, stray_nmi, "an NMI that nobody claims is counted by the CPU that takes it")
 {
-    if (boot_safe())
-        SKIP("safe: no NMI");
+    SKIP_IF(boot_safe(), "safe: no NMI");
     for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         cli(); /* no tick: what this NMI adds is taken back before a line speaks of it */
         struct cpu *self = cpu_current();
@@ -121,8 +119,7 @@ TEST(traps, stray_nmi, "an NMI that nobody claims is counted by the CPU that tak
 TEST(traps, nmi_others, "an NMI to all other CPUs reaches each")
 {
     SKIP_WITH_ONE_CPU(); /* they are also CPUs that firmware left halted in real mode */
-    if (boot_safe())
-        SKIP("safe: no NMI");
+    SKIP_IF(boot_safe(), "safe: no NMI");
     for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         uint64_t wanted = __atomic_load_n(&trap_counts[EXC_NMI], __ATOMIC_RELAXED) + cpu_count - 1;
         apic_nmi_others();

@@ -201,8 +201,7 @@ TEST(kinds, source_of_some,
     PMC_HANDLE set;
     SKIP_UNLESS_SEVERAL();
     KPROFILE_SOURCE source = uncommon_source();
-    if (source == ProfileTime)
-        SKIP("all kinds have the same sources");
+    SKIP_IF(source == ProfileTime, "all kinds have the same sources");
     CHECK(!hal_source_supported(source) && !hal_source_name(source));
     CHECK_EQ(hal_source_set_interval(source, 100000), 100000);
     CHECK_EQ(hal_source_set_interval(source, 65536), 65536);
@@ -305,8 +304,7 @@ TEST(kinds, journey,
      "where widths differ")
 {
     SKIP_WITHOUT_PMU();
-    if (!pmu_kinds->exact)
-        SKIP("counts are not exact here");
+    SKIP_IF(!pmu_kinds->exact, "counts are not exact here");
     journey(false);
     journey(true); /* as if they did */
 }

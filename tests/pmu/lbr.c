@@ -75,8 +75,7 @@ LAB_TEST(lbr_stack, top, "TOS moves by the number of records, and names the newe
     SKIP_WITHOUT_BRANCHES();
     const struct pmu_branches *b = branches_here();
     unsigned count = lbr_count_rows(lbr_program_rows);
-    if (!b->top)
-        SKIP("the newest entry is the first");
+    SKIP_IF(!b->top, "the newest entry is the first");
     for (unsigned i = 0; i < 3; i++) {
         uint64_t before = lab_rdmsr(b->top);
         CHECK(before < b->depth);
@@ -213,8 +212,7 @@ LAB_TEST(lbr_stack, call_stack,
          "many; returns beyond its start empty it [LB-08]")
 {
     SKIP_WITHOUT_BRANCHES();
-    if (!branches_here()->call_stack)
-        SKIP("no call stack");
+    SKIP_IF(!branches_here()->call_stack, "no call stack");
     check_stack(lbr_calls, lbr_calls_rows);
     check_stack(lbr_returns, lbr_returns_rows);
     check_stack(lbr_deep, lbr_deep_rows);
@@ -255,8 +253,7 @@ LAB_TEST(lbr_stack, freeze,
     SKIP_WITHOUT_BRANCHES();
     bool refused = wrmsr_fault(DEBUGCTL, FREEZE) || !(lab_rdmsr(DEBUGCTL) & FREEZE);
     wrmsr_fault(DEBUGCTL, 0);
-    if (refused)
-        SKIP("lists do not freeze on PMI");
+    SKIP_IF(refused, "lists do not freeze on PMI");
     bool streamlined = !lab_is_intel() || pmu_here()->version >= 4;
     const struct pmu_branches *b = branches_here();
     lbr_controlled = 0;
@@ -319,8 +316,7 @@ LAB_TEST(arch_lbr_list, types, "LBR_INFO has each branch's type where leaf 1Ch s
 {
     static const uint8_t types[PMU_HIDE_COUNT] = { 0, 0, 0, 4, 3, 5, 1, 2, 8 };
     SKIP_WITHOUT_FORM(PMU_BRANCHES_ARCH);
-    if (!(cpuid(0x1c, 0).ecx & 1u << 2))
-        SKIP("the list has no types");
+    SKIP_IF(!(cpuid(0x1c, 0).ecx & 1u << 2), "the list has no types");
     unsigned count = lbr_count_rows(lbr_program_rows);
     lbr_check_program(0);
     for (unsigned n = 0; n < count && n < branches_here()->depth; n++) {
@@ -346,8 +342,7 @@ LAB_TEST(amd_lbr_list, pair,
          "DEBUGCTL[0] has AMD's processors keep the last branch, and the one before the last event "
          "[LB-12]")
 {
-    if (lab_is_intel())
-        SKIP("AMD only");
+    SKIP_IF(lab_is_intel(), "AMD only");
     struct pmu_gate gate = { DEBUGCTL, 1, 0 };
     const struct lbr_row *last = &lbr_program_rows[lbr_count_rows(lbr_program_rows) - 1];
     lbr_run(lbr_program, gate);
@@ -387,8 +382,7 @@ LAB_TEST(lbr_stack, counted,
 {
     uint64_t able = pmu_counters_for(pmu_here(), PMU_BRANCH_RECORDS);
     SKIP_WITHOUT_FILTER();
-    if (!able)
-        SKIP("no event of a record");
+    SKIP_IF(!able, "no event of a record");
     unsigned ctr = bit_lowest(able), rows = lbr_count_rows(lbr_program_rows);
     CHECK_BECAUSE(
         count_records(ctr, PMU_THRESHOLD(1), 0), rows / 8, rows,
@@ -411,8 +405,7 @@ TEST(lbr_stack, counted_far,
     unsigned ctr;
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_FILTER();
-    if (!counting_possible(&event, 1))
-        SKIP("no event of a record");
+    SKIP_IF(!counting_possible(&event, 1), "no event of a record");
     REQUIRE(counting_start(event, PMU_USER | PMU_KERNEL, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);

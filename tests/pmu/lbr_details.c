@@ -75,8 +75,7 @@ LAB_TEST(lbr_stack, last_exception,
          "exception, and keeps it; without a list of Intel's it faults, or is 0 for ever [LB-18]")
 {
     const struct lbr_row *last = &lbr_program_rows[lbr_count_rows(lbr_program_rows) - 4];
-    if (!lab_is_intel())
-        SKIP("AMD's pair has it");
+    SKIP_IF(!lab_is_intel(), "AMD's pair has it");
     if (branches_here()->depth)
         lbr_check_program(0);
     if (!is_legacy(branches_here())) {
@@ -187,8 +186,7 @@ LAB_TEST(lbr_stack, next_call,
     struct pmu_branch list[PMU_BRANCHES_MAX];
     const struct lbr_row *rows = lbr_next_rows;
     SKIP_WITHOUT_BRANCHES();
-    if (!branches_here()->call_stack)
-        SKIP("no call stack");
+    SKIP_IF(!branches_here()->call_stack, "no call stack");
     run_cleared(lbr_next, PMU_CALL_STACK | NOT_OF_STACKS);
     pmu_branches_read(branches_here(), list);
     bool there = list[1].from == rows[1].from;

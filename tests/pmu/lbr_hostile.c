@@ -95,12 +95,10 @@ LAB_TEST(lbr_stack, interrupted,
          "list, after the branches before it; nothing is lost or twice [LB-13 slow]")
 {
     SKIP_WITHOUT_BRANCHES();
-    if (boot_safe())
-        SKIP("safe: no NMI");
+    SKIP_IF(boot_safe(), "safe: no NMI");
     uint64_t able = pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS), cut = 0;
     unsigned count = lbr_count_rows(lbr_program_rows), late = 0, stride = test_long() ? 1 : 7;
-    if (!able || lateness() > LATENESS_MOST)
-        SKIP("no counter whose interrupts come at once");
+    SKIP_IF(!able || lateness() > LATENESS_MOST, "no counter whose interrupts come at once");
     for (unsigned n = 1; n < STEPS_MOST && late < 4; n += stride) {
         run_into_nmi(bit_lowest(able), n);
         unsigned k = check_cut();

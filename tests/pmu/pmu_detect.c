@@ -263,8 +263,7 @@ LAB_TEST(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE say
 {
     INTEL_ONLY();
     uint64_t capabilities = has_capabilities() ? lab_rdmsr(PERF_CAPABILITIES) : 0;
-    if (capabilities >> 8 & 0xf || cpuid(1, 0).edx & 1u << 21)
-        SKIP("the processor has PEBS");
+    SKIP_IF(capabilities >> 8 & 0xf || cpuid(1, 0).edx & 1u << 21, "the processor has PEBS");
     lab_absent(0x3f1);
     lab_absent(0x3f2);
     lab_absent(0x600);

@@ -51,8 +51,7 @@ static uint64_t overflow_frozen(unsigned ctr, bool freeze)
 LAB_EACH(pmu_freeze, each_counter, "freeze on PMI stops it before the handler looks [VP-75 VP-76]")
 {
     const char *why_not = does_not_freeze(ctr);
-    if (why_not)
-        SKIP(why_not);
+    SKIP_IF(why_not, why_not);
     uint64_t free_running = overflow_frozen(ctr, false);
     CHECK_BECAUSE(free_running, in_handler + 1, PERIOD * 10000, "not frozen it goes on");
     if (lab_event(ctr) == PMU_INSTRUCTIONS)
@@ -86,8 +85,7 @@ LAB_EACH(pmu_freeze, each_counter, "freeze on PMI stops it before the handler lo
 LAB_EACH(pmu_freeze_all, each_counter, "its PMI freezes all the others [VP-75 VP-76]")
 {
     const char *why_not = does_not_freeze(ctr);
-    if (why_not)
-        SKIP(why_not);
+    SKIP_IF(why_not, why_not);
     if (pmu_here()->measured.at_once < pmu_here()->measured.wanted)
         SKIP("the host has some of the counters");
     uint64_t others = pmu_here()->counters & ~PMU_BIT(ctr);
@@ -115,8 +113,7 @@ LAB_EACH(pmu_freeze_all, each_counter, "its PMI freezes all the others [VP-75 VP
 LAB_EACH(pmu_halt, each_counter, "does not count while the processor is halted [VP-64]")
 {
     SKIP_WITHOUT_EVENT(ctr);
-    if (cpu_current()->halt_stops_timer)
-        SKIP("HLT may stop the timer that ends it");
+    SKIP_IF(cpu_current()->halt_stops_timer, "HLT may stop the timer that ends it");
     pmu_program(ctr, lab_select(ctr, PMU_KERNEL), 0);
     struct pmu_gate gate = pmu_gate(ctr);
     irql_lower(DISPATCH_LEVEL); /* ticks come, switches do not */

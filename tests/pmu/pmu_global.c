@@ -200,8 +200,7 @@ LAB_TEST(pmu_global, set_absent, "STATUS_SET has no bit of an absent counter [VP
 /* CTR_FRZ, set by software: nothing counts until it is cleared. */
 LAB_EACH(pmu_frozen, each_counter, "CTR_FRZ stops it, clearing lets it run [VP-75]")
 {
-    if (!lab_is_intel() || pmu_here()->version < 4)
-        SKIP("no register that sets status");
+    SKIP_IF(!lab_is_intel() || pmu_here()->version < 4, "no register that sets status");
     SKIP_WITHOUT_EVENT(ctr);
     lab_wrmsr(STATUS_SET, FROZEN);
     CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), FROZEN);
@@ -224,8 +223,7 @@ LAB_EACH(pmu_frozen, each_counter, "CTR_FRZ stops it, clearing lets it run [VP-7
  * interrupt. */
 LAB_EACH(pmu_inuse, each_counter, "GLOBAL_INUSE shows the counter and its interrupt [VP-16]")
 {
-    if (!lab_is_intel() || pmu_here()->version < 4)
-        SKIP("no register of counters in use");
+    SKIP_IF(!lab_is_intel() || pmu_here()->version < 4, "no register of counters in use");
     CHECK_EQ(lab_rdmsr(INUSE), 0);
     pmu_program(ctr, lab_select(ctr, PMU_USER), 0);
     CHECK_EQ(lab_rdmsr(INUSE), PMU_BIT(ctr));

@@ -38,8 +38,7 @@ static bool check_op(unsigned ctr, enum pmu_event event, const struct lab_op *op
 static void check_ops(enum pmu_event event)
 {
     uint64_t able = pmu_counters_for(pmu_here(), event), fixed = able & ~PMU_ANY_GP;
-    if (!able)
-        SKIP("the processor does not count the event there");
+    SKIP_IF(!able, "the processor does not count the event there");
     for_each_bit(ctr, (able & -able) | (fixed & -fixed)) {
         uint64_t none = count_op(ctr, pmu_select(pmu_here(), event, PMU_KERNEL), 0, lab_ops);
         for (const struct lab_op *op = lab_ops; op < lab_ops_end; op++)
@@ -88,10 +87,8 @@ LAB_TEST(pmu_ops, overflow,
          "a counter overflows at instructions that exit as at others: status and PMI [VP-65 slow]")
 {
     uint64_t able = pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS);
-    if (!able)
-        SKIP("the processor does not count the event there");
-    if (measured_here()->throttled)
-        SKIP("a counter that overflows often stops");
+    SKIP_IF(!able, "the processor does not count the event there");
+    SKIP_IF(measured_here()->throttled, "a counter that overflows often stops");
     lab_catch();
     for (const struct lab_op *op = lab_ops; op < lab_ops_end; op++)
         if (op->effects & LAB_EXITS && lab_has_op(op))
@@ -115,8 +112,7 @@ static void rests(uint64_t unused __attribute__((unused))) { asm volatile("sti\n
 LAB_TEST(pmu_ops, halt, "HLT counts once, as a NOP does [VP-52]")
 {
     uint64_t able = pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS);
-    if (!able)
-        SKIP("the processor does not count the event there");
+    SKIP_IF(!able, "the processor does not count the event there");
     lab_catch();
     unsigned ctr = bit_lowest(able);
     LAB_CHECK_COUNT(count_halt(ctr, halts), count_halt(ctr, rests));

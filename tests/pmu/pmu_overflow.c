@@ -105,8 +105,7 @@ static void tell_late(uint64_t bit)
 LAB_EACH(pmu_sticky, each_counter,
          "its status bit, and no other, stays until it is cleared [VP-66 VP-80 VP-81]")
 {
-    if (!pmu_here()->msr.global_status)
-        SKIP("no global status");
+    SKIP_IF(!pmu_here()->msr.global_status, "no global status");
     SKIP_WITHOUT_EVENT(ctr);
     lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10), lab_loop, ITERATIONS);
     if (!CHECK_EQ(overflow_status(), PMU_BIT(ctr)))

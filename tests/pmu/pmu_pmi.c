@@ -103,8 +103,7 @@ LAB_EACH(pmu_pmi, each_counter,
 
 LAB_EACH(pmu_nmi, each_counter, "overflow as NMI, with interrupts off [VP-68 VP-79]")
 {
-    if (boot_safe())
-        SKIP(SAFE);
+    SKIP_IF(boot_safe(), SAFE);
     SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     apic_write_pmi_lvt(APIC_LVT_NMI);
@@ -269,8 +268,7 @@ static void overflow_in_nmi(void)
 
 LAB_EACH(pmu_nmi_held, each_counter, "an NMI in an NMI is held until IRET [VP-78]")
 {
-    if (boot_safe())
-        SKIP(SAFE);
+    SKIP_IF(boot_safe(), SAFE);
     SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     apic_write_pmi_lvt(APIC_LVT_NMI);

@@ -156,8 +156,7 @@ static void ring3_index(unsigned ctr)
     SKIP_WITHOUT_RDPMC();
     if (isolate_on)
         SKIP("the policy is isolate"); /* which shows a thread its own counter only */
-    if (!(pmu_some_counters(EVERYWHERE) >> ctr & 1))
-        SKIP("the counter is left out");
+    SKIP_IF(!(pmu_some_counters(EVERYWHERE) >> ctr & 1), "the counter is left out");
     /* The configuration that lets ring 3 read takes one counter itself: any other than the tested.
      */
     configured = (unsigned)__builtin_ctzll(common_counters() & ~PMU_BIT(ctr));

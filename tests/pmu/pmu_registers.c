@@ -172,8 +172,7 @@ LAB_EACH(pmu_width, each_counter, "sign extension, and bits beyond the width [VP
         lab_wrmsr(msr, value);
         reads_everywhere(ctr, value & mask);
     } else if (!lab_is_fixed(ctr)) {
-        if (!has_old_register(ctr))
-            SKIP("no register that takes 32 bits");
+        SKIP_IF(!has_old_register(ctr), "no register that takes 32 bits");
         msr = OLD_COUNTER + ctr;
         lab_wrmsr(msr, value); /* legacy: bits 31:0, sign-extended */
         reads_everywhere(ctr, 0x23456789);
@@ -204,8 +203,7 @@ static uint64_t each_k7(void) { return lab_is_intel() ? 1 : each_gp() & PMU_FIRS
 LAB_EACH(pmu_full_width, each_full_width,
          "4C1h accepts the whole width and refuses more [VP-20 VP-32 VP-33]")
 {
-    if (!lab_is_intel() || pmu_here()->gp_write_width == 32)
-        SKIP("no full-width writes");
+    SKIP_IF(!lab_is_intel() || pmu_here()->gp_write_width == 32, "no full-width writes");
     uint32_t msr = pmu_write_msr(pmu_here(), ctr);
     uint64_t value = UINT64_C(0xff0123456789) & pmu_mask(pmu_here(), ctr);
     lab_wrmsr(msr, value);
@@ -223,8 +221,7 @@ LAB_EACH(pmu_full_width, each_full_width,
 LAB_EACH(pmu_k7_alias, each_k7, "K7 and extended registers are the same [VP-30]")
 {
     uint32_t select = 0xc0010000 + ctr, counter = 0xc0010004 + ctr;
-    if (lab_is_intel())
-        SKIP("AMD only");
+    SKIP_IF(lab_is_intel(), "AMD only");
     for (unsigned i = 0; i < 4; i++) {
         uint64_t event = pmu_select(pmu_here(), PMU_INSTRUCTIONS, i << 16),
                  value = 0xff0123456789 + i;

@@ -48,8 +48,7 @@ TEST(exact, nmis, "regions are counted exactly while NMIs fall into them [TP-79 
     SKIP_WITHOUT_PMU();
     SKIP_IF_STEPPED();
     SKIP_BELOW_CPUS(2);
-    if (boot_safe())
-        SKIP("safe: no NMI");
+    SKIP_IF(boot_safe(), "safe: no NMI");
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     struct process *process = user_process();
     struct thread *sender = thread_create("sender", send_nmis, &s, cpu_set_one(1));

@@ -105,8 +105,7 @@ static void check_for_tests(unsigned)
     uint64_t lag = vpmu_quirk("freeze-lag"), p = vpmu_quirk("throttle"),
              slow = vpmu_quirk("exitcost"), masks = vpmu_quirk("lvtmask");
     bool disturbed = p || vpmu_quirk("smi") || vpmu_quirk("nmi") || vpmu_quirk("contend");
-    if (!m->known)
-        SKIP("no counter of instructions");
+    SKIP_IF(!m->known, "no counter of instructions");
     if (!disturbed && pmu_here()->exact)
         CHECK_EQ(m->late_at_zero, vpmu_quirk("wrap0"));
     if (!disturbed && vpmu_quirk("lostpmi") != 1)

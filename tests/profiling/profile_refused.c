@@ -98,8 +98,7 @@ TEST(profile_refused, objects,
      "on [slow]")
 {
     SKIP_WITHOUT_SOURCE();
-    if (!hal_source_supported(ProfileBranchInstructions))
-        SKIP("no counter counts branches");
+    SKIP_IF(!hal_source_supported(ProfileBranchInstructions), "no counter counts branches");
     refuse_each(profiles, ARRAY_SIZE(profiles));
 }
 

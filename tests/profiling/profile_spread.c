@@ -72,8 +72,7 @@ TEST(profile_spread, new_interval,
      "already, on the first processor and the last of its group [PO-71]")
 {
     ULONG counts = 0, before = hal_source_interval(ProfileTime);
-    if (sched_tick_ns() < 4 * SHORTEST * 100)
-        SKIP("the timer's interval is as short");
+    SKIP_IF(sched_tick_ns() < 4 * SHORTEST * 100, "the timer's interval is as short");
     hal_source_set_interval(ProfileTime, (ULONG)(sched_tick_ns() / 100));
     HANDLE profile = profile_of_loop(&counts, ProfileTime, ~0ul);
     profile_start(profile);

@@ -98,8 +98,7 @@ TEST(tp_cost, accumulate,
     static struct cost cost[2][KINDS];
     unsigned ctrs[6];
     SKIP_WITHOUT_PMU();
-    if (isolate_on)
-        SKIP("the policy is isolate");
+    SKIP_IF(isolate_on, "the policy is isolate");
     test_run_on(0);
     for (unsigned n = 1; n <= 6 && counting_possible(events, n); n++) {
         REQUIRE(counting_start_many(events, n, PMU_KERNEL, ctrs));

@@ -72,8 +72,7 @@ TEST(tp_counts, elements_in_order,
     unsigned ctrs[2];
     PERFORMANCE_DATA data;
     SKIP_WITHOUT_PMU();
-    if (!counting_possible(events, 2))
-        SKIP("needs two counters of instructions");
+    SKIP_IF(!counting_possible(events, 2), "needs two counters of instructions");
     REQUIRE(counting_start_many(events, 2, PMU_USER, ctrs));
     counting_pause(PMU_BIT(ctrs[1]));
     for (unsigned round = 0; round < 2; round++) {

@@ -112,8 +112,7 @@ TEST(tp_exact, sum,
     unsigned ctrs[KINDS];
     struct party p = { 0 };
     SKIP_WITHOUT_PMU();
-    if (isolate_on)
-        SKIP("the policy is isolate");
+    SKIP_IF(isolate_on, "the policy is isolate");
     /* With one: what ring 3 executes. */
     unsigned kinds = counting_possible(events, KINDS) ? KINDS : 1;
     REQUIRE(counting_start_many(events, kinds, PMU_USER, ctrs));

@@ -62,8 +62,7 @@ TEST(tp_lost, service, "the service sees at once that a counter went back, befor
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
-    if (isolate_on)
-        SKIP("the policy is isolate");
+    SKIP_IF(isolate_on, "the policy is isolate");
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_KERNEL, &ctr));
     struct process *process = user_pretend();
     if (process && CHECK_OK(user_profile(true, 1))) {

@@ -81,8 +81,7 @@ TEST_USER(profile_picture, by_instructions,
     NTSTATUS status = ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix,
                                       (uint64_t)hot_end - (uint64_t)hot_mix, LOG2, buckets,
                                       sizeof buckets, ProfileTotalIssues, ~0ull);
-    if (status == STATUS_NOT_SUPPORTED)
-        SKIP("no PMU");
+    SKIP_IF(status == STATUS_NOT_SUPPORTED, "no PMU");
     REQUIRE_OK(status);
     CHECK_OK(ZwQueryIntervalProfile(ProfileTotalIssues, &before));
     CHECK_OK(ZwSetIntervalProfile(10000, ProfileTotalIssues));

@@ -182,8 +182,7 @@ static void caches(const struct events *events)
 /* In a cycle an instruction retires, and it is a branch or not. */
 static void thresholds(const struct events *events)
 {
-    if (vpmu_quirk("ipc"))
-        SKIP("instructions share cycles");
+    SKIP_IF(vpmu_quirk("ipc"), "instructions share cycles");
     SKIP_IF_ENTRIES_COUNT();
     /* What enabling counts too much (quirk wrmsr) is no cycle. */
     uint64_t n = test_long() ? 500 : 50, offset = vpmu_quirk("wrmsr"),

@@ -173,8 +173,7 @@ TEST(vpmu, endings,
 {
     SKIP_WITHOUT_VPMU();
     SKIP_IF_STEPPED();
-    if (is_disturbed())
-        SKIP("another quirk disturbs the counter");
+    SKIP_IF(is_disturbed(), "another quirk disturbs the counter");
     void *page = phys_alloc(1);
     REQUIRE(page != NULL);
     memset(string(0), 0, LENGTH);

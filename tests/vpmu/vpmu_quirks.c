@@ -35,8 +35,7 @@ VPMU_TEST(vpmu_quirks, anythread,
 {
     struct cpuid leaf = cpuid(0x0a, 0);
     unsigned version = leaf.eax & 0xff;
-    if (!lab_is_intel())
-        SKIP(ABSENT);
+    SKIP_IF(!lab_is_intel(), ABSENT);
     bool legal = vpmu_quirk("anythread") || version == 3;
     if (version >= 3)
         CHECK_EQ(leaf.edx >> 15 & 1, !legal);
@@ -54,8 +53,7 @@ VPMU_TEST(vpmu_quirks, metrics, "PERF_METRICS is there where the quirk says so, 
 {
     bool legal = vpmu_quirk("metrics") && !is_small();
     uint64_t value = 0, by_msr = 0;
-    if (!lab_is_intel())
-        SKIP(ABSENT);
+    SKIP_IF(!lab_is_intel(), ABSENT);
     CHECK_EQ(rdpmc_fault(RDPMC_METRICS, &value), fault_unless(legal));
     CHECK_EQ(rdmsr_fault(PERF_METRICS, &by_msr), fault_unless(legal || vpmu_quirk("ignoremsrs")));
     CHECK_EQ(!rdmsr_fault(PERF_CAPABILITIES, &value) && value >> 15 & 1, legal);
@@ -78,10 +76,8 @@ VPMU_TEST(vpmu_quirks, metrics, "PERF_METRICS is there where the quirk says so, 
 VPMU_TEST(vpmu_quirks, gp, "there are as many general-purpose counters as the quirk says")
 {
     uint64_t wanted = vpmu_quirk("gp"), value = 0;
-    if (!lab_is_intel())
-        SKIP(ABSENT);
-    if (!wanted)
-        SKIP("the quirk gp is off");
+    SKIP_IF(!lab_is_intel(), ABSENT);
+    SKIP_IF(!wanted, "the quirk gp is off");
     const bool leaf_23 = cpuid(0, 0).eax >= 0x23; /* before, leaf 0Ah says what both kinds have */
     wanted = is_small() ? leaf_23 ? 8 : 6 : wanted;
     CHECK_EQ(cpuid(0x0a, 0).eax >> 8 & 0xff, vpmu_quirk("hybrid") && !leaf_23 ? 6 : wanted);
@@ -131,8 +127,7 @@ VPMU_TEST(vpmu_quirks, v2bits,
 {
     enum { KEEP = 1, FAULT = 2 };
     uint64_t word = vpmu_quirk("v2bits"), reserved = 1ull << 40;
-    if (lab_is_intel() || !pmu_here()->msr.global_control)
-        SKIP(ABSENT);
+    SKIP_IF(lab_is_intel() || !pmu_here()->msr.global_control, ABSENT);
     for (uint32_t msr = AMD_STATUS; msr <= AMD_CLEAR; msr++)
         CHECK_EQ(wrmsr_fault(msr, 1 | reserved), fault_unless(word != FAULT));
     CHECK_EQ(lab_rdmsr(AMD_CONTROL), word == FAULT ? 0 : 1 | (word == KEEP ? reserved : 0));
@@ -145,8 +140,7 @@ VPMU_TEST(vpmu_quirks, v2bits,
 VPMU_TEST(vpmu_quirks, uncore, "391h and 392h are the uncore's where the quirk says so")
 {
     uint64_t value = 0;
-    if (!lab_is_intel() || pmu_here()->version >= 4)
-        SKIP(ABSENT);
+    SKIP_IF(!lab_is_intel() || pmu_here()->version >= 4, ABSENT);
     bool there = vpmu_quirk("uncore");
     for (uint32_t msr = 0x391; msr <= 0x392; msr++) {
         CHECK_EQ(wrmsr_fault(msr, msr), fault_unless(there || vpmu_quirk("ignoremsrs")));
@@ -186,8 +180,7 @@ VPMU_TEST(vpmu_quirks, fastrdpmc,
 VPMU_TEST(vpmu_quirks, noset, "the register that sets status is gone where the quirk says so")
 {
     bool there = !vpmu_quirk("noset") || vpmu_quirk("ignoremsrs");
-    if (lab_is_intel() || !pmu_here()->msr.global_control)
-        SKIP(ABSENT);
+    SKIP_IF(lab_is_intel() || !pmu_here()->msr.global_control, ABSENT);
     CHECK_EQ(wrmsr_fault(STATUS_SET, 1), fault_unless(there));
     CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), !vpmu_quirk("noset"));
 }
@@ -200,8 +193,7 @@ VPMU_TEST(vpmu_quirks, v2alias,
 {
     uint64_t value = 0;
     bool there = vpmu_quirk("v2alias");
-    if (lab_is_intel() || !pmu_here()->msr.global_control)
-        SKIP(ABSENT);
+    SKIP_IF(lab_is_intel() || !pmu_here()->msr.global_control, ABSENT);
     for (unsigned n = 0; n < 3; n++)
         CHECK_EQ(rdmsr_fault(INTEL_STATUS + n, &value),
                  fault_unless(there || vpmu_quirk("ignoremsrs")));
@@ -224,8 +216,7 @@ VPMU_TEST(vpmu_quirks, v2alias,
 VPMU_TEST(vpmu_quirks, misc, "MISC_ENABLE reads what the quirk says")
 {
     uint64_t wanted = vpmu_quirk("misc"), unavailable = 1u << 11 | 1u << 12;
-    if (!lab_is_intel())
-        SKIP(ABSENT);
+    SKIP_IF(!lab_is_intel(), ABSENT);
     uint64_t pebs = cpuid(1, 0).edx & 1u << 21 ? 1u << 12 : 0;
     wanted = wanted ? wanted : 1u | 1u << 7 | (unavailable & ~pebs);
     CHECK_EQ(lab_rdmsr(MISC_ENABLE), wanted);
@@ -260,8 +251,7 @@ VPMU_TEST(vpmu_quirks, nofence,
 {
     enum { DE_CFG = 0xc0011029 };
     uint64_t before = 0, now = 0;
-    if (lab_is_intel())
-        SKIP(ABSENT);
+    SKIP_IF(lab_is_intel(), ABSENT);
     CHECK_EQ(rdmsr_fault(DE_CFG, &before), 0);
     CHECK_EQ(wrmsr_fault(DE_CFG, before | 2), 0);
     CHECK_EQ(rdmsr_fault(DE_CFG, &now), 0);

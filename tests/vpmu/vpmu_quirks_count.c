@@ -171,8 +171,7 @@ VPMU_TEST(vpmu_quirks, stale,
           "a select whose event changes counts cycles where the quirk says so, else its own event")
 {
     unsigned ctr = vpmu_counter();
-    if (!lab_is_intel())
-        SKIP("not a quirk of this vendor's processors");
+    SKIP_IF(!lab_is_intel(), "not a quirk of this vendor's processors");
     pmu_program(ctr, lab_select(ctr, PMU_KERNEL), 0);
     lab_wrmsr(pmu_select_msr(pmu_here(), ctr), 0xeeff | PMU_KERNEL | PMU_ENABLE);
     struct pmu_gate gate = pmu_gate(ctr);

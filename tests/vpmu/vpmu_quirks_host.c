@@ -55,8 +55,7 @@ VPMU_TEST(vpmu_quirks, left,
  * has none of them. */
 VPMU_TEST(vpmu_quirks, leftone, "what firmware left on the first CPU alone is of its kind alone")
 {
-    if (!vpmu_quirk("leftone"))
-        SKIP("the quirk leftone is off");
+    SKIP_IF(!vpmu_quirk("leftone"), "the quirk leftone is off");
     check_left(pmu_here() == pmu_of(0));
 }
 
@@ -67,8 +66,7 @@ VPMU_TEST(vpmu_quirks, frozen,
 {
     const uint32_t status = pmu_here()->msr.global_status;
     const unsigned ctr = vpmu_counter();
-    if (!status)
-        SKIP("no register of overflow status");
+    SKIP_IF(!status, "no register of overflow status");
     wrmsr_fault(lab_is_intel() ? INTEL_STATUS_SET : AMD_STATUS_SET, 3ul << 58);
     pmu_reset();
     CHECK_EQ(lab_rdmsr(status) >> 58 & 3, 0);
@@ -235,8 +233,7 @@ VPMU_TEST(vpmu_quirks, pitjitter,
 {
     unsigned late = 0;
     bool rose;
-    if (vpmu_quirk("pit"))
-        SKIP("the PIT does not answer");
+    SKIP_IF(vpmu_quirk("pit"), "the PIT does not answer");
     for (unsigned i = 0; i < (vpmu_quirk("pitjitter") || test_long() ? 20 : 4); i++)
         late += pit_window(&rose) > 1100000;
     if (vpmu_quirk("pitjitter"))
@@ -396,8 +393,7 @@ VPMU_TEST(vpmu_quirks, tscfixed, "writes of the TSC do nothing, or fault, where 
     const uint64_t word = vpmu_quirk("tscfixed"), before = rdtsc();
     const unsigned fault = word == 1 || vpmu_quirk("ignoremsrs") ? 0 : LAB_GP_FAULT;
     uint64_t adjust;
-    if (!word)
-        SKIP("the quirk tscfixed is off");
+    SKIP_IF(!word, "the quirk tscfixed is off");
     CHECK_EQ(wrmsr_fault(MSR_TSC, before + FAR_AHEAD), fault);
     CHECK_EQ(rdmsr_fault(MSR_TSC_ADJUST, &adjust), fault);
     CHECK(rdtsc() - before < FAR_AHEAD / 2);

@@ -46,8 +46,7 @@ VPMU_TEST(vpmu_quirks, lbrlost, "HLT empties the list where the quirk says so, e
 {
     struct pmu_branch list[PMU_BRANCHES_MAX];
     SKIP_WITHOUT_BRANCHES();
-    if (cpu_current()->halt_stops_timer)
-        SKIP("HLT may stop the timer that ends it");
+    SKIP_IF(cpu_current()->halt_stops_timer, "HLT may stop the timer that ends it");
     lbr_check_program(0);
     wait_in_hlt();
     pmu_branches_read(branches_here(), list);
@@ -89,8 +88,7 @@ VPMU_TEST(vpmu_quirks, dbends,
           "#DB ends a list that DEBUGCTL does not start where the quirk says so, else it goes on")
 {
     SKIP_WITHOUT_BRANCHES();
-    if (branches_here()->control == DEBUGCTL)
-        SKIP("DEBUGCTL starts the list");
+    SKIP_IF(branches_here()->control == DEBUGCTL, "DEBUGCTL starts the list");
     CHECK_EQ(lbr_debug_ends(), vpmu_quirk("dbends"));
 }
 
@@ -100,8 +98,7 @@ VPMU_TEST(vpmu_quirks, dbkeeps,
           "#DB leaves a list on that DEBUGCTL starts where the quirk says so, else it ends")
 {
     SKIP_WITHOUT_BRANCHES();
-    if (branches_here()->control != DEBUGCTL)
-        SKIP("DEBUGCTL does not start the list");
+    SKIP_IF(branches_here()->control != DEBUGCTL, "DEBUGCTL does not start the list");
     CHECK_EQ(lbr_debug_ends(), !vpmu_quirk("dbkeeps"));
 }
 
@@ -146,8 +143,7 @@ VPMU_TEST(vpmu_quirks, brs,
           "registers of sampled branches keep what firmware left, where the quirk says that there "
           "are some")
 {
-    if (lab_is_intel() || branches_here()->depth)
-        SKIP("no such list of branches");
+    SKIP_IF(lab_is_intel() || branches_here()->depth, "no such list of branches");
     for (uint32_t n = 0; n < 33; n++) {
         uint64_t value = 0, wanted = n ? n : 3u << 3;
         uint32_t msr = n ? 0xc0010300 + n - 1 : 0xc000010f;
@@ -176,8 +172,7 @@ VPMU_TEST(vpmu_quirks, wrongpath,
 {
     const struct pmu_branches *b = branches_here();
     struct pmu_branch list[PMU_BRANCHES_MAX];
-    if (b->form != PMU_BRANCHES_AMD)
-        SKIP("no such list of branches");
+    SKIP_IF(b->form != PMU_BRANCHES_AMD, "no such list of branches");
     unsigned wrong = 0, speculative = 0, mispredicted = 0;
     uint32_t all_but_jcc = ((1u << PMU_HIDE_COUNT) - 1) & ~(3u | 1u << PMU_HIDE_JCC);
     struct pmu_gate gate = pmu_branches_gate(b, all_but_jcc);
@@ -222,8 +217,7 @@ VPMU_TEST(vpmu_quirks, fused,
 {
     const struct pmu_branches *b = branches_here();
     struct pmu_branch list[PMU_BRANCHES_MAX];
-    if (b->form != PMU_BRANCHES_AMD)
-        SKIP("no such list of branches");
+    SKIP_IF(b->form != PMU_BRANCHES_AMD, "no such list of branches");
     struct pmu_gate gate =
         pmu_branches_gate(b, ((1u << PMU_HIDE_COUNT) - 1) & ~(3u | 1u << PMU_HIDE_JCC));
     for (unsigned i = 0; i < 2; i++) { /* the second time no branch is mispredicted */

@@ -60,8 +60,7 @@ VPMU_TEST(vpmu_quirks, skid,
     uint64_t n = vpmu_quirk("skid"), spread = vpmu_quirk_second("skid"), first = 0;
     uint64_t least = n > spread ? n - spread : 0;
     bool differ = false;
-    if (vpmu_quirk("throttle") || vpmu_quirk("smi"))
-        SKIP(DISTURBED);
+    SKIP_IF(vpmu_quirk("throttle") || vpmu_quirk("smi"), DISTURBED);
     lab_catch();
     lab_caught.action = read_late;
     for (unsigned i = 0; i < TRIES; i++) {
@@ -110,10 +109,8 @@ static void check_bit_63(const char *quirk)
 VPMU_TEST(vpmu_quirks, condchg,
           "a PMI sets bit 63 of the overflow status where the quirk says so, else not")
 {
-    if (!lab_is_intel())
-        SKIP("not a register of this vendor's PMU");
-    if (!pmu_here()->msr.global_status)
-        SKIP(NO_STATUS);
+    SKIP_IF(!lab_is_intel(), "not a register of this vendor's PMU");
+    SKIP_IF(!pmu_here()->msr.global_status, NO_STATUS);
     check_bit_63("condchg");
 }
 
@@ -122,10 +119,8 @@ VPMU_TEST(vpmu_quirks, condchg,
 VPMU_TEST(vpmu_quirks, v2status,
           "a PMI sets reserved bit 63 of AMD's status where the quirk says so, else not")
 {
-    if (lab_is_intel())
-        SKIP("not a register of this vendor's PMU");
-    if (!pmu_here()->msr.global_status)
-        SKIP(NO_STATUS);
+    SKIP_IF(lab_is_intel(), "not a register of this vendor's PMU");
+    SKIP_IF(!pmu_here()->msr.global_status, NO_STATUS);
     check_bit_63("v2status");
 }
 
@@ -169,11 +164,9 @@ VPMU_TEST(vpmu_quirks, lostpmi,
 {
     uint64_t p = vpmu_quirk("lostpmi");
     unsigned overflows = p || test_long() ? OVERFLOWS : OVERFLOWS / 10;
-    if (vpmu_quirk("throttle"))
-        SKIP(DISTURBED);
+    SKIP_IF(vpmu_quirk("throttle"), DISTURBED);
     CHECK_EQ(count_pmis(0, overflows), overflows);
-    if (!(pmu_here()->counters >> 1 & 1))
-        SKIP("this needs two counters");
+    SKIP_IF(!(pmu_here()->counters >> 1 & 1), "this needs two counters");
     pmu_program(1, select_on(1, 0), 0);
     unsigned found = count_pmis(PMU_BIT(1), overflows);
     if (!p)
@@ -189,8 +182,7 @@ VPMU_TEST(vpmu_quirks, lostpmi,
 VPMU_TEST(vpmu_quirks, wrap0,
           "with the quirk a counter that wraps to exactly 0 reports its overflow at the next event")
 {
-    if (!pmu_here()->msr.global_status)
-        SKIP(NO_STATUS);
+    SKIP_IF(!pmu_here()->msr.global_status, NO_STATUS);
     uint64_t all = lab_count(0, select_on(0, 0), 0, lab_loop, 100), mask = pmu_mask(pmu_here(), 0);
     for (unsigned end = 0; end < 2; end++) {
         CHECK_EQ(lab_count(0, select_on(0, 0), (end - all) & mask, lab_loop, 100), end);
@@ -240,8 +232,7 @@ VPMU_TEST(vpmu_quirks, throttle,
           "a counter that overflows more often than the quirk says stops until the tick")
 {
     uint64_t p = vpmu_quirk("throttle"), start = clock_ns();
-    if (p > 50)
-        SKIP("an exit takes too long for so many overflows in a millisecond");
+    SKIP_IF(p > 50, "an exit takes too long for so many overflows in a millisecond");
     unsigned gone = pmi_missed(p ? 2 * (unsigned)p + 10 : 20);
     CHECK_EQ(gone != 0, p != 0);
     while (clock_ns() < start + 3000000)

@@ -187,8 +187,7 @@ LAB_TEST(vpmu, listed,
     struct pmu_branch list[PMU_BRANCHES_MAX];
     SKIP_WITHOUT_VPMU();
     SKIP_IF_STEPPED();
-    if (!b->depth)
-        SKIP("no last-branch records");
+    SKIP_IF(!b->depth, "no last-branch records");
     check_speed(true);
     uint32_t before = vpmu_accesses().rdmsr;
     pmu_branches_read(b, list);

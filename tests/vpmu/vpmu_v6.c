@@ -126,8 +126,7 @@ VPMU_TEST(vpmu_v6, equal, "EQ wants as many occurrences as the threshold, not mo
 {
     SKIP_WITHOUT_V6();
     uint64_t slots = 0x4201a4, cycles = count_at_1900h(0, 0x42003c, &lab_loop_work);
-    if (!(cpuid(0x23, 3).eax >> 7 & 1))
-        SKIP("this kind of CPU counts no slots");
+    SKIP_IF(!(cpuid(0x23, 3).eax >> 7 & 1), "this kind of CPU counts no slots");
     CHECK_EQ(count_at_1900h(0, slots, &lab_loop_work), 8 * cycles);
     CHECK_EQ(count_at_1900h(0, slots | THRESHOLD(7), &lab_loop_work), cycles);
     CHECK_EQ(count_at_1900h(0, slots | THRESHOLD(7) | EQ, &lab_loop_work), 0);
