@@ -44,59 +44,35 @@ static void mark_entry(void *entry, bool leaf)
         __atomic_fetch_or(low, bits, __ATOMIC_RELAXED);
 }
 
-/* What each entry must say. Writes are those of ring 0, or of ring 3 where it has just written. */
-static uint64_t needed_for(const struct vcpu *v, bool write)
-{
-    return PTE_PRESENT | (write && v->vmcb.cr0 & CR0_WP ? PTE_WRITABLE : 0);
-}
-
-/* Paging with entries of four bytes. */
-static void *translate_legacy(const struct vcpu *v, uint32_t address, bool write)
-{
-    uint64_t needed = needed_for(v, write);
-    uint32_t table = (uint32_t)v->vmcb.cr3 & 0xfffff000;
-    for (unsigned shift = 22;; shift -= 10) {
-        uint32_t *entry = map_physical(table + (address >> shift & 1023) * 4, 4);
-        if (!entry || (*entry & needed) != needed)
-            return NULL;
-        bool leaf = shift == 12 || (*entry & PTE_LARGE && v->vmcb.cr4 & CR4_PSE);
-        uint32_t low = (1u << shift) - 1;
-        if (write)
-            mark_entry(entry, leaf);
-        if (leaf)
-            return map_physical((*entry & ~low) | (address & low), 1);
-        table = *entry & 0xfffff000;
-    }
-}
-
-/* The host's address of the byte; NULL if it is not mapped, or out of reach. */
+/* The host's address of the byte; NULL if it is not mapped, or out of reach. Writes are those of
+ * ring 0, or of ring 3 where it has just written. Without PAE entries have four bytes. */
 static void *translate_address(const struct vcpu *v, uint64_t address, bool write)
 {
     if (!(v->vmcb.cr0 & CR0_PG))
         return map_physical((uint32_t)address, 1);
-    if (!(v->vmcb.cr4 & CR4_PAE))
-        return translate_legacy(v, (uint32_t)address, write);
-    bool pae = !(v->vmcb.efer & EFER_LMA);
-    uint64_t table = v->vmcb.cr3 & PTE_ADDRESS, needed = needed_for(v, write);
-    unsigned first = pae ? 30 : v->vmcb.cr4 & CR4_LA57 ? 48 : 39;
-    if (!pae && !guest_is_canonical(v, address))
-        return NULL;
-    if (pae) {
-        table = v->vmcb.cr3 & 0xffffffe0;
+    bool old = !(v->vmcb.cr4 & CR4_PAE), pae = !old && !(v->vmcb.efer & EFER_LMA);
+    unsigned bits = old ? 10 : 9, size = old ? 4 : 8;
+    unsigned first = old ? 22 : pae ? 30 : v->vmcb.cr4 & CR4_LA57 ? 48 : 39;
+    uint64_t table = v->vmcb.cr3 & (old ? 0xfffff000 : pae ? 0xffffffe0 : PTE_ADDRESS);
+    uint64_t needed = PTE_PRESENT | (write && v->vmcb.cr0 & CR0_WP ? PTE_WRITABLE : 0);
+    if (old || pae)
         address = (uint32_t)address;
-    }
-    for (unsigned shift = first;; shift -= 9) {
-        uint64_t *entry = map_physical(table + (address >> shift & 511) * 8, 8);
+    else if (!guest_is_canonical(v, address))
+        return NULL;
+    for (unsigned shift = first;; shift -= bits) {
+        void *at = map_physical(table + (address >> shift & ((1u << bits) - 1)) * size, size);
+        uint64_t entry = !at ? 0 : old ? *(uint32_t *)at : *(uint64_t *)at;
         bool pdpt = pae && shift == 30; /* has neither permissions nor an accessed bit */
         uint64_t wanted = pdpt ? PTE_PRESENT : needed;
-        if (!entry || (*entry & wanted) != wanted)
+        if ((entry & wanted) != wanted)
             return NULL;
-        uint64_t low = (1ul << shift) - 1, frame = *entry & PTE_ADDRESS;
-        bool large = shift > 12 && *entry & PTE_LARGE;
-        if (large && (pdpt || shift > 30 || frame & low & ~PTE_LARGE_PAT)) /* reserved */
+        uint64_t low = (1ul << shift) - 1, frame = entry & PTE_ADDRESS;
+        bool large = shift > 12 && entry & PTE_LARGE && (!old || v->vmcb.cr4 & CR4_PSE);
+        bool reserved = pdpt || shift > 30 || frame & low & ~PTE_LARGE_PAT;
+        if (large && !old && reserved)
             return NULL;
         if (write && !pdpt)
-            mark_entry(entry, shift == 12 || large);
+            mark_entry(at, shift == 12 || large);
         if (shift == 12 || large)
             return map_physical((frame & ~low) | (address & low), 1);
         table = frame;
@@ -175,18 +151,6 @@ unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned s
     return size;
 }
 
-bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value)
-{
-    for (unsigned i = 0; i < 8; i++) {
-        uint8_t *to = translate_address(v, address + i, true);
-        if (!to)
-            return false;
-        nested_written((uint64_t)to - DIRECT_MAP);
-        *to = (uint8_t)(value >> 8 * i);
-    }
-    return true;
-}
-
 bool guest_write(const struct vcpu *v, uint64_t address, const void *from, unsigned size)
 {
     unsigned first = PAGE_SIZE - (unsigned)(address & (PAGE_SIZE - 1));
@@ -200,6 +164,11 @@ bool guest_write(const struct vcpu *v, uint64_t address, const void *from, unsig
     memcpy(low, from, first);
     memcpy(high, (const uint8_t *)from + first, size - first);
     return true;
+}
+
+bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value)
+{
+    return guest_write(v, address, &value, sizeof value);
 }
 
 bool guest_in_long_mode(const struct vcpu *v) { return v->vmcb.cs.attributes & SEGMENT_LONG; }

@@ -17,7 +17,6 @@ bool guest_is_canonical(const struct vcpu *v, uint64_t address);
 unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned size);
 /* As ring 0; false: nothing is written. Up to a page. */
 bool guest_write(const struct vcpu *v, uint64_t address, const void *from, unsigned size);
-/* False: not all eight bytes are written. */
 bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value);
 /* The physical address; UINT64_MAX: not mapped, or out of reach. */
 uint64_t guest_physical(const struct vcpu *v, uint64_t address);
