@@ -107,11 +107,6 @@ uint64_t clock_tsc_by_15h(const struct cpuid *leaf)
     return leaf->eax && leaf->ebx ? (uint64_t)leaf->ecx * leaf->ebx / leaf->eax : 0;
 }
 
-static struct cpuid leaf_of(uint32_t leaf)
-{
-    return cpu_features.max_leaf >= leaf ? cpuid(leaf, 0) : (struct cpuid){ 0 };
-}
-
 /* --- The line. --- */
 
 static void print_mhz(uint64_t hz) { print("%lu.%03lu MHz", hz / MHZ, hz % MHZ / 1000); }
@@ -155,7 +150,7 @@ static uint64_t find_tsc(const struct clock_sources *sources, const struct cpuid
     struct clock_reading r[READINGS] = {
         [SAID_BY_LEAF] = { "CPUID 4000_0010h", (uint64_t)timing->eax * 1000, false, false },
         [SAID_BY_15H] = { "CPUID 15h", clock_tsc_by_15h(leaf_15h), false, false },
-        [SAID_BY_16H] = { "CPUID 16h", (leaf_of(0x16).eax & 0xffff) * MHZ, false, true },
+        [SAID_BY_16H] = { "CPUID 16h", (cpuid_leaf(0x16).eax & 0xffff) * MHZ, false, true },
     };
     clock_counters(sources, counters);
     for (unsigned i = 0; i < CLOCK_COUNTERS; i++)
@@ -203,7 +198,7 @@ void clock_init(const struct clock_sources *sources, uint64_t starts_ns)
     uint32_t last = cpu_features.hypervisor ? cpuid(LEAF_HYPERVISOR, 0).eax : 0;
     bool has_timing = last >= LEAF_TIMING && last <= LEAF_HYPERVISOR + 0xffff;
     const struct cpuid timing = has_timing ? cpuid(LEAF_TIMING, 0) : (struct cpuid){ 0 },
-                       leaf_15h = leaf_of(0x15);
+                       leaf_15h = cpuid_leaf(0x15);
     clock_tsc_hz = find_tsc(sources, &timing, &leaf_15h);
     apic_timer_hz = find_timer(&timing, &leaf_15h);
     ns_per_count = (1000 * MHZ << 32) / clock_tsc_hz;

@@ -25,10 +25,7 @@ static uint64_t answer; /* its TSC; how far it has to move */
 static unsigned disagreed, unset;
 static uint64_t most; /* the largest disagreement */
 
-static bool has_tsc_adjust(void)
-{
-    return cpu_features.max_leaf >= 7 && cpuid(7, 0).ebx & HAS_TSC_ADJUST;
-}
+static bool has_tsc_adjust(void) { return cpuid_leaf(7).ebx & HAS_TSC_ADJUST; }
 
 /* An MSR that faults leaves the TSC as it is. */
 static void move_tsc(uint64_t by)

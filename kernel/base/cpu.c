@@ -22,6 +22,12 @@ static void trim(char *text)
     *to = 0;
 }
 
+struct cpuid cpuid_leaf(uint32_t leaf)
+{
+    uint32_t last = leaf >> 31 ? cpu_features.max_extended_leaf : cpu_features.max_leaf;
+    return leaf <= last ? cpuid(leaf, 0) : (struct cpuid){ 0 };
+}
+
 static void detect_names(void)
 {
     struct cpuid r = cpuid(0, 0);
@@ -32,11 +38,10 @@ static void detect_names(void)
     cpu_features.max_extended_leaf = cpuid(0x80000000, 0).eax;
     if (cpu_features.max_extended_leaf < 0x80000000)
         cpu_features.max_extended_leaf = 0;
-    if (cpu_features.max_extended_leaf >= 0x80000004)
-        for (unsigned i = 0; i < 3; i++) {
-            r = cpuid(0x80000002 + i, 0);
-            memcpy(cpu_features.name + 16 * i, &r, 16);
-        }
+    for (unsigned i = 0; i < 3; i++) {
+        r = cpuid_leaf(0x80000002 + i);
+        memcpy(cpu_features.name + 16 * i, &r, 16);
+    }
     trim(cpu_features.name);
 }
 
@@ -50,18 +55,13 @@ void cpu_detect(void)
     cpu_features.stepping = r.eax & 0xf;
     cpu_features.family = (r.eax >> 8 & 0xf) + ((r.eax >> 8 & 0xf) == 0xf ? r.eax >> 20 & 0xff : 0);
     cpu_features.model = (r.eax >> 4 & 0xf) | (r.eax >> 12 & 0xf0);
-    cpu_features.arat = cpu_features.max_leaf >= 6 && (cpuid(6, 0).eax >> 2 & 1);
-    if (cpu_features.max_leaf >= 7) {
-        r = cpuid(7, 0);
-        cpu_features.smep = r.ebx >> 7 & 1;
-        cpu_features.smap = r.ebx >> 20 & 1;
-    }
-    unsigned bits =
-        cpu_features.max_extended_leaf >= 0x80000008 ? cpuid(0x80000008, 0).eax & 0xff : 0;
+    cpu_features.arat = cpuid_leaf(6).eax >> 2 & 1;
+    cpu_features.smep = cpuid_leaf(7).ebx >> 7 & 1;
+    cpu_features.smap = cpuid_leaf(7).ebx >> 20 & 1;
+    unsigned bits = cpuid_leaf(0x80000008).eax & 0xff;
     /* 36: every processor with long mode. */
     cpu_features.physical_bits = bits < 32 || bits > 52 ? 36 : bits;
-    if (cpu_features.max_extended_leaf >= 0x80000001)
-        cpu_features.nx = cpuid(0x80000001, 0).edx >> 20 & 1;
+    cpu_features.nx = cpuid_leaf(0x80000001).edx >> 20 & 1;
 }
 
 static void load_segments(struct cpu *cpu)

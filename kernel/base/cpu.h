@@ -120,6 +120,7 @@ static inline uint64_t cpu_index(void)
 void cpu_set_idt(const void *table, size_t size);
 void cpu_load_idt(void);
 /* Reads CPUID once, on the boot CPU. */
+struct cpuid cpuid_leaf(uint32_t leaf); /* zeros where it is above the last */
 void cpu_detect(void);
 /* Gives this CPU its block, GDT, TSS and the control registers that every CPU of ours has. */
 void cpu_init(struct cpu *cpu, unsigned number);

@@ -114,7 +114,7 @@ void fpu_probe_cpu(void)
     fpu_facts.xcr0 = mask;
     fpu_facts.size = mask ? size : LEGACY_SIZE;
     fpu_facts.optimized &= optimized;
-    fpu_facts.bases &= cpu_features.max_leaf >= 7 && cpuid(7, 0).ebx & 1 && !ring0_is_emulated();
+    fpu_facts.bases &= cpuid_leaf(7).ebx & 1 && !ring0_is_emulated();
 }
 
 void fpu_init_cpu(void *)

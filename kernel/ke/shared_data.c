@@ -49,10 +49,9 @@ static const struct {
 
 static bool cpuid_bit(uint32_t leaf, unsigned reg, unsigned bit)
 {
-    const uint32_t most = leaf >> 31 ? cpu_features.max_extended_leaf : cpu_features.max_leaf;
-    const struct cpuid r = cpuid(leaf, 0);
+    const struct cpuid r = cpuid_leaf(leaf);
     const uint32_t values[] = { r.eax, r.ebx, r.ecx, r.edx };
-    return leaf <= most && values[reg] >> bit & 1;
+    return values[reg] >> bit & 1;
 }
 
 static void fill_features(void)

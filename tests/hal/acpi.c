@@ -37,14 +37,6 @@ static void put_io_apic(struct builder *b, uint32_t address)
     put_bytes(b, entry, sizeof entry);
 }
 
-static struct builder *begin_tables(void)
-{
-    struct builder *b = phys_alloc(2);
-    if (CHECK(b != NULL))
-        b->length = HEADER;
-    return b;
-}
-
 static void parse_tables(const struct builder *b)
 {
     memset(&info, 0, sizeof info);
@@ -55,7 +47,9 @@ TEST(acpi, madt,
      "each enabled CPU is found once, by either kind of entry, and interrupt controllers at "
      "plausible addresses")
 {
-    struct builder *b = begin_tables();
+    struct builder *b = phys_alloc(2);
+    REQUIRE(b != NULL);
+    b->length = HEADER;
     put_apic(b, 0, 1);
     put_apic(b, 1, 0); /* disabled */
     put_apic(b, 2, 2); /* only pluggable */

@@ -141,8 +141,19 @@ static bool hpet_of(uint64_t period, uint32_t config)
            CHECK(memcmp(table + 16, &want, sizeof want) == 0);
 }
 
+/* Whether CPUID 1 is there where this leaf is the last. */
+static bool has_leaf_1(uint64_t last)
+{
+    const uint32_t before = cpu_features.max_leaf;
+    cpu_features.max_leaf = (uint32_t)last;
+    const bool has = cpuid_leaf(1).eax;
+    cpu_features.max_leaf = before;
+    return has;
+}
+
 /* clang-format off */
 #define FIRMWARE(ROW) \
+    ROW(last_leaf, 1, 0, has_leaf_1(value)) \
     ROW(spcr_kind, 0, 1, console(value, 1, 0x2f8, 80)) \
     ROW(spcr_space, 1, 1, console(0, value, 0x2f8, 80)) \
     ROW(spcr_port, 1, 0xfff8, console(0, 1, value, 80)) \

@@ -4,22 +4,12 @@
 #include "tests/harness/kernel.h"
 
 #define MHZ UINT64_C(1000000)
-#define GIVEN(mhz)                                                                                 \
-    {                                                                                              \
-        "given", (mhz)*MHZ, false, false                                                           \
-    }
-#define ROUGH(mhz)                                                                                 \
-    {                                                                                              \
-        "rough", (mhz)*MHZ, false, true                                                            \
-    }
-#define MEASURED(mhz)                                                                              \
-    {                                                                                              \
-        "measured", (mhz)*MHZ, true, false                                                         \
-    }
-#define SILENT                                                                                     \
-    {                                                                                              \
-        "silent", 0, true, false                                                                   \
-    }
+/* clang-format off */
+#define GIVEN(mhz) { "given", (mhz) * MHZ, false, false }
+#define ROUGH(mhz) { "rough", (mhz) * MHZ, false, true }
+#define MEASURED(mhz) { "measured", (mhz) * MHZ, true, false }
+#define SILENT { "silent", 0, true, false }
+/* clang-format on */
 #define READINGS 6
 
 static const struct choice_case {
@@ -84,12 +74,10 @@ TEST(clock, leaf_15h, "CPUID 15h gives a rate only if crystal, numerator and den
         struct cpuid leaf;
         uint64_t hz;
     } cases[] = {
-        { { 2, 216, 24000000, 0 }, 2592000000 },
         { { 2, 134, 38400000, 0 }, 2572800000 },
         { { 2, 216, 0, 0 }, 0 },
         { { 0, 216, 24000000, 0 }, 0 },
         { { 2, 0, 24000000, 0 }, 0 },
-        { { 0, 0, 0, 0 }, 0 },
         { { 1, ~0u, ~0u, 0 }, UINT64_C(0xfffffffe00000001) },
     };
     for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
