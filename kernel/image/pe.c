@@ -44,8 +44,6 @@ static const char *machine_fault(uint16_t machine, const uint8_t *optional, uint
     case MACHINE_AMD64: return NULL;
     case 0x14c: return is_net_32(optional, size) ? NET : "is for 32-bit x86" FOR_X64;
     case 0xaa64: return "is for ARM64" FOR_X64;
-    case 0x1c0:
-    case 0x1c4: return "is for ARM" FOR_X64;
     default: return "is for another processor" FOR_X64;
     }
 }

@@ -220,13 +220,11 @@ uint64_t alarm_set_back(uint64_t clock)
     return ticks * alarm_tick;
 }
 
-/* Tests whether the alarm by this comparator and pin arrives as an NMI. */
-static bool try_route(struct vcpu *v, unsigned try_timer, unsigned try_pin)
+/* Tests whether the alarm by `timer` and `pin` arrives as an NMI. */
+static bool try_route(struct vcpu *v)
 {
     uint32_t seen = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
     uint64_t until = rdtsc() + 100 * PROOF;
-    timer = try_timer;
-    pin = try_pin;
     redirect_pin(1, v->host_apic_id << 24);
     redirect_pin(0, REDIRECT_NMI);
     /* First a time far ahead: for an emulator the comparator's reset value is in the past, and
@@ -260,11 +258,11 @@ static void give_back(uint32_t config)
 
 static bool find_route(struct vcpu *v)
 {
-    unsigned last = *reg32(HPET, 0) >> 8 & 31;
+    timer = *reg32(HPET, 0) >> 8 & 31; /* the last */
     /* Pins from 16 up carry no ISA interrupt. QEMU's older board connects all of them, although
      * its HPET reports none. */
-    for (unsigned p = IO_PINS; p-- > 16;)
-        if (try_route(v, last, p))
+    for (pin = IO_PINS; pin-- > 16;)
+        if (try_route(v))
             return true;
     return false;
 }

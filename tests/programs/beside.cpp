@@ -120,6 +120,7 @@ static void texts()
     IS(SetEnvironmentVariableA("Longer", "first") && SetEnvironmentVariableA("Long", "1234"), 1);
     IS(GetEnvironmentVariableA("LONG", text, 5) == 4 && !std::strcmp(text, "1234"), 1);
     IS(GetEnvironmentVariableA("long", text, 4), 5); // the NUL counts too
+    wide[5] = 'x';
     IS(GetEnvironmentVariableW(L"Longer", wide, 6) == 5 && !std::wcscmp(wide, L"first"), 1);
     IS(SetEnvironmentVariableA("Longer", nullptr), 1);
     FAILS(GetEnvironmentVariableA("Longer", text, sizeof text), 0, ERROR_ENVVAR_NOT_FOUND);

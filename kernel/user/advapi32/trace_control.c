@@ -37,7 +37,6 @@ static WMI_LOGGER_INFORMATION logger_information(const EVENT_TRACE_PROPERTIES *p
         .LogFileMode = p->LogFileMode,
         .FlushTimer = p->FlushTimer,
         .EnableFlags = p->EnableFlags,
-        .AgeLimit = p->AgeLimit,
     };
     info.Wnode.BufferSize = sizeof info;
     return info;
@@ -55,7 +54,6 @@ static void report_properties(EVENT_TRACE_PROPERTIES *p, const WMI_LOGGER_INFORM
     p->LogFileMode = info->LogFileMode;
     p->FlushTimer = info->FlushTimer;
     p->EnableFlags = info->EnableFlags;
-    p->AgeLimit = info->AgeLimit;
     p->NumberOfBuffers = info->NumberOfBuffers;
     p->FreeBuffers = info->FreeBuffers;
     p->EventsLost = info->EventsLost;

@@ -68,8 +68,7 @@ DWORD WINAPI GetEnvironmentVariableW(LPCWSTR lpName, LPWSTR lpBuffer, DWORD nSiz
     DWORD length = (DWORD)lstrlenW(value);
     if (length >= nSize)
         return length + 1;
-    for (DWORD i = 0; i <= length; i++)
-        lpBuffer[i] = value[i];
+    memcpy(lpBuffer, value, (length + 1) * sizeof *value);
     return length;
 }
 

@@ -31,10 +31,11 @@ static UNICODE_STRING wide(const char *a, const char *b)
 
 NTSTATUS parameters_begin(const char *name, const char *line)
 {
-    static struct parameters parameters = { .length = sizeof parameters, .flags = 1 };
+    static struct parameters parameters = { .maximum_length = sizeof parameters,
+                                            .length = sizeof parameters,
+                                            .flags = 1 };
     static WCHAR environment[] = L"OS=Windows_NT\0SystemDrive=C:\0SystemRoot=C:\\Windows\0"
                                  L"TEMP=C:\\Temp\0";
-    parameters.maximum_length = sizeof parameters;
     parameters.folder = wide("C:\\", "");
     parameters.image = wide("C:\\", name);
     parameters.line = wide(line, "");
