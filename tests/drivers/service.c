@@ -28,7 +28,7 @@ static void load_without_manager(void)
     typedef LONG(NTAPI * LOAD_DRIVER)(const void *);
     typedef LONG(NTAPI * ADJUST_PRIVILEGE)(ULONG, BOOLEAN, BOOLEAN, BOOLEAN *);
     static WCHAR path[] = L"\\Registry\\Machine\\System\\CurrentControlSet\\Services\\hello_driver";
-    const struct {
+    struct {
         USHORT length, size;
         WCHAR *buffer;
     } name = { sizeof path - 2, sizeof path, path };
@@ -42,6 +42,8 @@ static void load_without_manager(void)
     IS(was, FALSE);
     IS(load(&name), (LONG)0xc000010e);
     IS(load(NULL), (LONG)0xc0000005);
+    for (unsigned i = 0; i < 3; i++)
+        IS((name.length = (USHORT[]){ 0, 3, 642 }[i], load(&name)), (LONG)0xc0000033);
     IS(adjust(10, FALSE, FALSE, &was), 0);
     IS(was, TRUE);
     IS(load(NULL), (LONG)0xc0000061);

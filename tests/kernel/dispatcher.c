@@ -84,6 +84,7 @@ TEST(dispatcher, events,
 static void own_and_end_later(void *mutant)
 {
     CHECK_STATUS(wait_one(mutant), STATUS_SUCCESS);
+    CHECK_STATUS(wait_one(mutant), STATUS_SUCCESS); /* once more */
     CHECK_STATUS(wait_one(&event), STATUS_SUCCESS);
 }
 

@@ -2,6 +2,7 @@
 /* What drivers import and what allocates: refuse.h's table of it. */
 #include "kernel/driver/driver.h"
 #include "kernel/driver/io.h"
+#include "kernel/ke/synchronization.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/refuse.h"
 
@@ -196,42 +197,33 @@ static NTSTATUS open_chained(void)
     return status;
 }
 
-static HANDLE file;
+static HANDLE file, done;
 
 static void make_opened(void)
 {
     make_device();
+    CHECK_OK(NtCreateEvent(&done, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE));
     CHECK_OK(open_named(&first_name, &file));
 }
 
 static void close_opened(void)
 {
+    CHECK_OK(NtClose(done));
     CHECK_OK(NtClose(file));
     delete_device();
 }
 
-static NTSTATUS control_buffered(void)
-{
-    IO_STATUS_BLOCK block;
-    char in[16] = "", out[32];
-    return NtDeviceIoControlFile(file, NULL, NULL, NULL, &block, 0, in, sizeof in, out, sizeof out);
-}
-
-static NTSTATUS control_directly(void)
+static NTSTATUS control_by(ULONG code, ULONG output)
 {
     IO_STATUS_BLOCK block;
     char in[16] = "", out[32] = "";
-    return NtDeviceIoControlFile(file, NULL, NULL, NULL, &block, METHOD_OUT_DIRECT, in, sizeof in,
-                                 out, sizeof out);
+    return NtDeviceIoControlFile(file, done, NULL, NULL, &block, code, in, sizeof in, out, output);
 }
 
 #define TOO_MUCH ((16u << 20) + 1) /* IO_BUFFER_MAX of kernel/driver/transfer.c */
-
-static NTSTATUS control_much_out(void)
-{
-    IO_STATUS_BLOCK block;
-    return NtDeviceIoControlFile(file, NULL, NULL, NULL, &block, 0, NULL, 0, NULL, TOO_MUCH);
-}
+static NTSTATUS control_buffered(void) { return control_by(METHOD_BUFFERED, 32); }
+static NTSTATUS control_directly(void) { return control_by(METHOD_OUT_DIRECT, 32); }
+static NTSTATUS control_much_out(void) { return control_by(METHOD_BUFFERED, TOO_MUCH); }
 
 #define FIRST .make = make_device, .unmake = delete_device, .use = use_device
 #define OPENED .make = make_opened, .unmake = close_opened, .use = use_device

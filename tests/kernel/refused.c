@@ -4,6 +4,7 @@
 #include "kernel/ke/memory.h"
 #include "kernel/ke/suspend.h"
 #include "kernel/ke/synchronization.h"
+#include "kernel/ke/thread_context.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/refuse.h"
 
@@ -81,10 +82,7 @@ static NTSTATUS copy_none(void)
 }
 
 #define OF_EVENTS .make = make_old_event, .unmake = close_old_event, .use = use_old_event
-#define WANT                                                                                       \
-    {                                                                                              \
-        STATUS_INSUFFICIENT_RESOURCES                                                              \
-    }
+#define WANT .may = { STATUS_INSUFFICIENT_RESOURCES }
 static const struct refusal_row objects[] = {
     { "NtCreateEvent", make_event, refuse_close_made, WANT, .least = 2, OF_EVENTS },
     { "NtCreateSemaphore", make_semaphore, refuse_close_made, WANT, .least = 2, OF_EVENTS,
@@ -139,6 +137,12 @@ static NTSTATUS make_driver_thread(void)
                                 (PVOID)(uint64_t)driver_run, NULL);
 }
 
+static NTSTATUS ask_of_kernel(void)
+{
+    CONTEXT context = { .ContextFlags = CONTEXT_INTEGER };
+    return NtGetContextThread(NtCurrentThread(), &context);
+}
+
 static void end_driver_thread(void)
 {
     CHECK_OK(NtWaitForSingleObject(refuse_made, FALSE, NULL));
@@ -172,15 +176,12 @@ static NTSTATUS make_process(void)
 
 static void end_process(void) { object_release(&process->object); }
 
-#define NO_MEMORY                                                                                  \
-    {                                                                                              \
-        STATUS_NO_MEMORY                                                                           \
-    }
+#define NO_MEMORY .may = { STATUS_NO_MEMORY }
 static const struct refusal_row threads[] = {
     { "thread_create_system", make_thread, wait_for_thread, NO_MEMORY, .least = 2,
       .make = forget_runs },
     { "PsCreateSystemThread", make_driver_thread, end_driver_thread, WANT, .least = 4,
-      .make = forget_runs },
+      .make = forget_runs, .others = { { ask_of_kernel, STATUS_INVALID_HANDLE } } },
     { "NtCreateThreadEx",
       make_user_thread,
       end_user_thread,

@@ -99,8 +99,11 @@ static void refused_by(const struct query *q, HANDLE of, ULONG class, NTSTATUS s
 static void refused_causes(const struct query *q)
 {
     static const ULONG classes[] = { 0x40, 0x1000, 0x80000000, 0xffffffff };
-    for (unsigned i = 0; i < ARRAYSIZE(classes) && q->ask != of_traces && q->ask != of_class; i++)
+    for (unsigned i = 0; i < ARRAYSIZE(classes) && q->ask != of_traces && q->ask != of_class; i++) {
         refused_by(q, q->of ? *q->of : NULL, classes[i], STATUS_INVALID_INFO_CLASS);
+        CHECK_STATUS(NtSetInformationThread(ME, (THREADINFOCLASS)classes[i], end, 0),
+                     STATUS_INVALID_INFO_CLASS);
+    }
     if (!q->of)
         return;
     HANDLE poor = ring3_limited(*q->of, SYNCHRONIZE);
