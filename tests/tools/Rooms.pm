@@ -15,7 +15,7 @@ my @house = qw(
     pmu 2980
     pmu/virt 11190
     pmu/pebs 320
-    hal/machine 2220
+    hal/machine 2197
     hal/buffers 225
     hal 3250
     kernel/counting 480
@@ -31,7 +31,7 @@ my @house = qw(
     tests/harness 7335
     tests/hal 3895
     tests/pmu 6820
-    tests/vpmu 2775
+    tests/vpmu 2798
     tests/profiling 3240
     tests/etw 2544
     tests/kernel 3100

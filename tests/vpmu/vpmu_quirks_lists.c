@@ -196,14 +196,15 @@ VPMU_TEST(vpmu_quirks, wrongpath,
 /* Of 0: a comparison, or what is none, and a branch that is taken; where both are. */
 #define FUSE(code)                                                                                 \
     "1: " code "\n2: je 3f\nnop\n3:\n.pushsection .rodata\n.quad 1b, 2b\n.popsection\n"
-enum { COMPARISONS = 8, PAIRS = 11 };
+enum { COMPARISONS = 11, PAIRS = 14 };
 extern const uint64_t lbr_fused_pairs[PAIRS][2];
 static __attribute__((noinline)) void compare(uint64_t n)
 {
     asm volatile(".pushsection .rodata\n.balign 8\nlbr_fused_pairs:\n.popsection\n" /* */
                  FUSE("test %0, %0") FUSE("testb $1, %b0") FUSE("testl $1, %k0") FUSE("cmp %0, %0")
                      FUSE("cmpl $0, %k0") FUSE("cmpb $0, %b0") FUSE("test $1, %%al")
-                         FUSE("cmp $0, %%al") FUSE("neg %0") FUSE("add $0, %0") FUSE("negb %b0")
+                         FUSE("test $1, %%eax") FUSE("test %b0, %b0") FUSE("cmp %b0, %b0")
+                             FUSE("cmp $0, %%al") FUSE("neg %0") FUSE("add $0, %0") FUSE("negb %b0")
                  : "+c"(n)
                  : "a"(0)
                  : "cc");

@@ -185,6 +185,8 @@ VPMU_TEST(vpmu_quirks, x2apic_states,
     cli();
     keep_registers();
     check_state(base, MSRS, 1u << INVALID | 1u << MEMORY);
+    for (uint32_t msr = LVT_TIMER; msr <= LVT_ERROR; msr++)
+        lab_wrmsr(msr, MASKED | APIC_PMI_VECTOR);
     CHECK_EQ(write_state(base, OFF), 0);
     check_state(base, OFF, 1u << INVALID | 1u << MSRS);
     CHECK_EQ(write_state(base, MEMORY), 0);
