@@ -52,7 +52,9 @@ TEST_USER(etw_win32, start_refuses,
     CHECK_EQ(start_by(NAME, &q), ERROR_INVALID_PARAMETER);
     win32_describe(&q);
     q.p.LogFileNameOffset = offsetof(struct properties, name); /* an empty name is no file */
+    q.p.Wnode.Guid.Data1 = q.p.MaximumBuffers = 50;
     CHECK_EQ(StartTraceW(&session, NAME, &q.p), ERROR_SUCCESS);
+    CHECK(q.p.Wnode.Guid.Data1 == 50 && q.p.NumberOfBuffers >= 50);
     win32_describe(&q);
     CHECK_EQ(start_by(NAME, &q), ERROR_ALREADY_EXISTS);
     CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
