@@ -57,6 +57,7 @@ static void note_record(struct seen *s, const struct pebs_record *r)
 static void note_records(PVOID buffer, ULONGLONG size, ULONGLONG count, HANDLE handle)
 {
     struct seen *s = &seen[cpu_number()];
+    const uint64_t before = pmu_read(truth); /* all counters pause */
     const uint8_t *at = buffer;
     struct pebs_record r;
     s->calls++;
@@ -70,6 +71,7 @@ static void note_records(PVOID buffer, ULONGLONG size, ULONGLONG count, HANDLE h
             s->wrong++;
     for (unsigned i = 0; run.slow && i < 10 * PERIOD; i++)
         asm volatile("");
+    s->wrong += pmu_read(truth) != before;
 }
 
 static void note_overflow(ULONGLONG bits, HANDLE handle)
@@ -91,10 +93,9 @@ static void program(unsigned ctr, uint64_t period)
 }
 
 /* One of a team: on its CPU, where the PMI alone comes through. */
-static void run_here(void *unused)
+static void run_here(void *)
 {
     const uint64_t all = run.counters | PMU_BIT(truth);
-    (void)unused;
     KIRQL passive = irql_raise(IPI_LEVEL), old = irql_raise(PROFILE_LEVEL);
     seen[cpu_number()].last = ~0ul;
     for_each_bit(ctr, run.counters)
@@ -333,22 +334,25 @@ TEST(hal_buffers, after_free,
 {
     SKIP_WITHOUT_RECORDS();
     SKIP_IF(~pmu_common_counters(SMP_ALL) & 3, "this needs two counters");
-    struct list list = { 1, { buffered(ignore_records, 0, 1) } };
+    struct list list = { 1, { buffered(note_records, pebs_record_size(0), THRESHOLD) } };
     uint64_t found = 0;
     HANDLE counters;
     run = (struct run){ .writers = 1, .counters = 1 };
+    seen[0].wrong = seen[0].calls = 0;
     truth = 1;
     REQUIRE_OK(take_on(BY_NULL, &(struct list){ 1, { range(0, 1) } }, &counters));
     REQUIRE_OK(take_on(BY_NULL, &list, &owner));
     team_run(run_here, cpu_count);
     smp_call(cpu_all(), registers_here, &found);
     CHECK(found & 1 && found > 1);
+    test_run_on(0);
+    pmu_start(PMU_BIT(truth));
     free_and_check(owner);
+    CHECK(seen[0].calls > 1 && !seen[0].wrong);
     found = 0;
     smp_call(cpu_all(), registers_here, &found);
     CHECK_EQ(found, 0);
     free_and_check(counters);
-    test_run_on(0);
     for (unsigned everything = 0; everything < 2; everything++) {
         const uint64_t both = pebs_facts()->counters & 3;
         struct list one = { 1, { single(0) } };

@@ -59,9 +59,8 @@ static void end_objects(void)
 }
 
 /* Where the PMI alone comes through: a tick's handler loads, stores and branches, too. */
-static void run_loop(void *unused)
+static void run_loop(void *)
 {
-    (void)unused;
     KIRQL old = irql_raise(IPI_LEVEL);
     lab_memory((SAMPLES + 1) * PERIOD);
     irql_lower(old);

@@ -175,7 +175,6 @@ static void check_lists(void)
 /* With a word: without what waits, where the machine's time is the host's. */
 int main(int count, char **words)
 {
-    (void)words;
     event = CreateEventA(NULL, FALSE, FALSE, NULL);
     const ULONG_PTR next = next_handle();
     check_threads();

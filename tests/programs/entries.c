@@ -6,11 +6,7 @@
 #include <winternl.h>
 #include "check.h"
 
-static DWORD WINAPI nothing(void *unused)
-{
-    (void)unused;
-    return 7;
-}
+static DWORD WINAPI nothing(void *unused) { return 7; }
 
 static HANDLE held;
 
