@@ -137,12 +137,6 @@ static NTSTATUS make_driver_thread(void)
                                 (PVOID)(uint64_t)driver_run, NULL);
 }
 
-static NTSTATUS ask_of_kernel(void)
-{
-    CONTEXT context = { .ContextFlags = CONTEXT_INTEGER };
-    return NtGetContextThread(NtCurrentThread(), &context);
-}
-
 static void end_driver_thread(void)
 {
     CHECK_OK(NtWaitForSingleObject(refuse_made, FALSE, NULL));
@@ -174,6 +168,12 @@ static NTSTATUS make_process(void)
     return process ? STATUS_SUCCESS : STATUS_NO_MEMORY;
 }
 
+static NTSTATUS ask_of_kernel(void)
+{
+    CONTEXT context = { .ContextFlags = CONTEXT_INTEGER };
+    return NtGetContextThread(NtCurrentThread(), &context);
+}
+
 static void end_process(void) { object_release(&process->object); }
 
 #define NO_MEMORY .may = { STATUS_NO_MEMORY }
@@ -181,14 +181,15 @@ static const struct refusal_row threads[] = {
     { "thread_create_system", make_thread, wait_for_thread, NO_MEMORY, .least = 2,
       .make = forget_runs },
     { "PsCreateSystemThread", make_driver_thread, end_driver_thread, WANT, .least = 4,
-      .make = forget_runs, .others = { { ask_of_kernel, STATUS_INVALID_HANDLE } } },
+      .make = forget_runs },
     { "NtCreateThreadEx",
       make_user_thread,
       end_user_thread,
       { STATUS_NO_MEMORY, STATUS_INSUFFICIENT_RESOURCES },
       .least = 8,
       .in_process = true },
-    { "program_process", make_process, end_process, NO_MEMORY, .least = 30 },
+    { "program_process", make_process, end_process, NO_MEMORY, .least = 30,
+      .others = { { ask_of_kernel, STATUS_INVALID_HANDLE } } },
 };
 
 TEST(refused, threads,
