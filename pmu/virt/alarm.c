@@ -23,8 +23,6 @@ enum { IO_INDEX = 0, IO_DATA = 0x10, IO_REDIRECTION = 0x10 };
 #define REDIRECT_MASK 0x18f00u /* masked, level, to a logical address, kind */
 #define IO_PINS 24
 
-#define HPET 0xfed00000
-#define HPET_SIZE 1024
 enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0x100 };
 #define HPET_ENABLE 1u
 #define TIMER_ENABLE (1u << 2)
@@ -70,8 +68,11 @@ void host_apic_pmi(struct vcpu *v, bool mask)
     if ((lvt & LVT_MODE) == LVT_NMI)
         v->nmi.pending = true;
     else if ((lvt & LVT_MODE) == LVT_FIXED)
-        *reg32(HOST_APIC, APIC_ICR) = ICR_SELF | (lvt & 0xff); /* ICR2 stays the guest's */
+        host_apic_send_self(lvt & 0xff);
 }
+
+/* ICR2 stays the guest's. */
+void host_apic_send_self(uint32_t vector) { *reg32(HOST_APIC, APIC_ICR) = ICR_SELF | vector; }
 
 void host_apic_send(uint32_t id, uint32_t command)
 {
@@ -193,13 +194,6 @@ bool alarm_due(struct vcpu *v)
     v->alarm.at = 0;
     v->statistics.alarms++;
     return true;
-}
-
-bool alarm_is_touched(const struct vcpu *v)
-{
-    if (!(v->step.code.effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES))))
-        return false;
-    return guest_physical(v, v->step.code.address) / HPET_SIZE == HPET / HPET_SIZE;
 }
 
 /* An alarm that is still to come stays where it is by the clock. A guest that stopped the HPET has

@@ -32,12 +32,11 @@ bool alarm_want(struct vcpu *v, uint64_t at);
 void alarm_claim(struct vcpu *v, uint64_t at);
 /* Whether an NMI may be the alarm's; true at most once for each alarm. */
 bool alarm_due(struct vcpu *v);
-/* Whether the instruction that is stepped accesses the HPET. */
-bool alarm_is_touched(const struct vcpu *v);
 /* Sets the HPET back by so much, in units of the clock; returns how much it was. */
 uint64_t alarm_set_back(uint64_t clock);
 
 #define HOST_APIC 0xfee00000ul
+#define HPET 0xfed00000ul
 
 /* Sends a PMI as the guest's LVT entry says, and masks the entry if `mask`. */
 void host_apic_pmi(struct vcpu *v, bool mask);
@@ -46,6 +45,7 @@ void host_apic_pmi(struct vcpu *v, bool mask);
 #define ICR_INIT 0x4500u
 #define ICR_STARTUP 0x4600u /* and the number of the page */
 void host_apic_send(uint32_t id, uint32_t command);
+void host_apic_send_self(uint32_t vector);
 uint32_t host_apic_read(unsigned at);
 void host_apic_write(unsigned at, uint32_t value);
 uint32_t host_apic_id(void);

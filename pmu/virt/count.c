@@ -100,7 +100,7 @@ static uint64_t in_cycles(const struct vcpu *v, struct counter *c, uint64_t n, u
 
 static void count_events(struct vcpu *v, bool user, uint64_t n, uint32_t effects)
 {
-    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+    for_each_bit(i, v->pmu.runs[user]) {
         struct counter *c = &v->pmu.counters[i];
         if (counter_runs(c, user))
             add_events(v, i,
@@ -130,7 +130,7 @@ static bool in_iteration(const struct vcpu *v, const struct counter *c)
 
 void count_iterations(struct vcpu *v, bool user, uint64_t n)
 {
-    for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
+    for_each_bit(i, v->pmu.runs[user]) {
         const struct counter *c = &v->pmu.counters[i];
         if (counter_runs(c, user) && in_iteration(v, c))
             add_events(v, i, occurrences(v, c, n, 0));
@@ -169,7 +169,7 @@ void count_record(struct vcpu *v)
 
 void count_extra(struct vcpu *v, bool user, uint64_t n)
 {
-    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+    for_each_bit(i, v->pmu.runs[user]) {
         const struct counter *c = &v->pmu.counters[i];
         bool sees = c->event == EVENT_INSTRUCTIONS || c->event == EVENT_BRANCHES;
         if (counter_runs(c, user) && sees && !c->threshold && !c->edge)
@@ -262,7 +262,7 @@ static uint64_t instructions_left(const struct vcpu *v, const struct counter *c,
 /* Of those that count in iterations, or of all. */
 static uint64_t least_left(const struct vcpu *v, bool user, bool iterations, uint64_t least)
 {
-    for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
+    for_each_bit(i, v->pmu.runs[user]) {
         const struct counter *c = &v->pmu.counters[i];
         bool armed = v->pmu.ds.armed & counter_status(i);
         if (!counter_runs(c, user) || !(c->pmi || c->pebs) || (iterations && !in_iteration(v, c)))
@@ -289,7 +289,7 @@ uint64_t count_iterations_left(const struct vcpu *v, bool user)
 void count_block(struct vcpu *v, bool user, uint64_t n, const uint64_t events[])
 {
     pmi_pass(&v->pmu, n);
-    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+    for_each_bit(i, v->pmu.runs[user]) {
         struct counter *c = &v->pmu.counters[i];
         if (counter_runs(c, user))
             add_events(v, i,
@@ -302,7 +302,7 @@ void count_block(struct vcpu *v, bool user, uint64_t n, const uint64_t events[])
 uint64_t count_block_left(const struct vcpu *v, bool user)
 {
     uint64_t least = ds_waits(&v->pmu, user) ? 0 : pmi_left(&v->pmu);
-    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+    for_each_bit(i, v->pmu.runs[user]) {
         const struct counter *c = &v->pmu.counters[i];
         if (!counter_runs(c, user))
             continue;

@@ -46,6 +46,7 @@ static void exit_page(struct vcpu *v)
         rep_fault(v);
         return;
     }
+    apic_timer_set_back(v);
     unsigned length = startup_write(v);
     if (!length)
         return;
@@ -75,6 +76,7 @@ static void exit_msr(struct vcpu *v)
     uint64_t value = (uint32_t)v->vmcb.rax | v->r.rdx << 32;
     bool write = v->vmcb.exit_info1 & 1, done = virt_quirks.ignoremsrs;
     const struct msr_row *row = msr_find(msr);
+    apic_timer_set_back(v); /* x2apic, deadline */
     if (row)
         done = write ? row->write(v, msr, value) : row->read(v, msr, &value);
     if (!done) {
@@ -153,11 +155,9 @@ static void exit_icebp(struct vcpu *v)
 
 static void exit_interrupt(struct vcpu *v)
 {
-    uint32_t taken = svm_take_interrupt(), vector = taken - TAKEN;
-    if (!taken)
-        return;
-    platform_interrupt(v, vector);
-    v->vmcb.inject = vector | INJECT_INTERRUPT | INJECT_VALID;
+    uint32_t taken = interrupt_take(v, 0);
+    if (taken)
+        interrupt_inject(v, taken);
 }
 
 /* PAUSE is F3 90. No other hypervisor intercepts it: it does not count as emulated. */

@@ -85,6 +85,8 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
         if (v->vmcb.cs.attributes & SEGMENT_LONG)
             v->vmcb.cs.attributes &= (uint16_t)~SEGMENT_BIG;
         rep_enter(v);
+        if (!v->step.active || step_touches(&v->step, HOST_APIC))
+            apic_timer_set_back(v);
         clock_enter(v);
         debug_enter(v);
         uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->nmi.seen);
@@ -98,6 +100,7 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
         clock_leave(v, clock);
         if (!entry_pmi_first(v))
             exit_handle(v);
+        apic_timer_note(v);
     }
 }
 

@@ -75,6 +75,7 @@ struct pmu {
     struct counter counters[COUNTER_MAX];
     uint64_t fixed_control, global_control, status, debugctl, metrics;
     bool counting;         /* some counter is not EVENT_NONE, or something is due */
+    uint32_t runs[2];      /* kernel, user: counters that may count, as bits */
     bool instructions[2];  /* kernel, user: some counter counts instructions */
     bool decoding[2];      /* kernel, user: some counter needs each instruction */
     bool predicts, caches; /* something shows mispredictions; some counter counts cache events */

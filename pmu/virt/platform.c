@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The board's timers. Quirks: the PIT, whose ports are then intercepted, and the local APIC's
- * timer, which stops in C1E. The ACPI timer of a foreign guest, which hides what virt_clock.c
- * hides. Sources: data sheets of 82371AB (PIIX4), register PMBA, and of I/O Controller Hub 9,
- * PMBASE; ACPI 6.4, "Power Management Timer". */
+/* The board's timers. Quirks: the PIT, whose ports are then intercepted. The ACPI timer of a
+ * foreign guest, which hides what virt_clock.c hides. Sources: data sheets of 82371AB (PIIX4),
+ * register PMBA, and of I/O Controller Hub 9, PMBASE; ACPI 6.4, "Power Management Timer". */
 #include "kernel/base/x86.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
@@ -16,10 +15,6 @@ enum { PIT_FIRST = 0x40, PIT_CHANNEL2 = 0x42, PIT_LAST = 0x43, PORT_61 = 0x61 };
 #define IO_IN 1u
 #define IO_STRING (1u << 2)
 #define IO_SIZE 4 /* 3 bits: bytes */
-
-enum { TIMER_LVT = 0x320, TIMER_INITIAL = 0x380, TIMER_CURRENT = 0x390 };
-#define LVT_PERIODIC (1u << 17)
-#define LVT_DEADLINE (1u << 18)
 
 static uint8_t io_map[3 * 4096] __attribute__((aligned(4096)));
 
@@ -153,39 +148,4 @@ bool platform_io(struct vcpu *v)
             port_out(v, (uint16_t)(port + i), (uint8_t)(v->vmcb.rax >> 8 * i));
     }
     return true;
-}
-
-/* --- C1E. The timer stops and later continues from its count. A periodic timer gets its period
- * back at its next interrupt; until then the guest may read a smaller initial count. --- */
-
-void platform_timer_stop(struct vcpu *v)
-{
-    uint32_t lvt = host_apic_read(TIMER_LVT), left = host_apic_read(TIMER_CURRENT);
-    v->platform.timer_left = 0;
-    if (!virt_quirks.c1e || !left || lvt & LVT_DEADLINE)
-        return;
-    v->platform.timer_left = left;
-    if (!v->platform.timer_period)
-        v->platform.timer_period = host_apic_read(TIMER_INITIAL);
-    host_apic_write(TIMER_INITIAL, 0);
-}
-
-void platform_timer_go_on(struct vcpu *v)
-{
-    if (!v->platform.timer_left)
-        return;
-    host_apic_write(TIMER_INITIAL, v->platform.timer_left);
-    if (!(host_apic_read(TIMER_LVT) & LVT_PERIODIC))
-        v->platform.timer_period = 0;
-}
-
-/* The guest takes this interrupt. */
-void platform_interrupt(struct vcpu *v, uint32_t vector)
-{
-    if (!v->platform.timer_period || vector != (host_apic_read(TIMER_LVT) & 0xff))
-        return;
-    if (host_apic_read(TIMER_INITIAL) ==
-        v->platform.timer_left) /* else the guest has set it again */
-        host_apic_write(TIMER_INITIAL, v->platform.timer_period);
-    v->platform.timer_period = 0;
 }

@@ -9,7 +9,6 @@ struct vcpu;
 struct platform {
     bool pit_armed; /* channel 2 was written since its output was read as high */
     unsigned pit_windows;
-    uint32_t timer_left, timer_period; /* of the timer that C1E stopped; 0: none */
 };
 
 void platform_find_pm_timer(void); /* of a foreign guest; before platform_io_map */
@@ -17,7 +16,3 @@ void platform_find_pm_timer(void); /* of a foreign guest; before platform_io_map
 uint64_t platform_io_map(void);
 bool platform_io(struct vcpu *v);   /* false: the guest must do it, in a step */
 void platform_spin(uint64_t clock); /* lets so much time pass */
-/* Around HLT; and before the guest takes an interrupt. */
-void platform_timer_stop(struct vcpu *v);
-void platform_timer_go_on(struct vcpu *v);
-void platform_interrupt(struct vcpu *v, uint32_t vector);

@@ -124,6 +124,7 @@ void count_refresh(struct vcpu *v)
     p->counting = pmi_left(p) != UINT64_MAX || branches;
     p->decoding[0] = p->decoding[1] = branches;
     p->instructions[0] = p->instructions[1] = false;
+    p->runs[0] = p->runs[1] = 0;
     p->predicts = p->records.on;
     p->caches = false;
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
@@ -134,6 +135,8 @@ void count_refresh(struct vcpu *v)
             (c->event == EVENT_BRANCHES && virt_quirks.bug == BUG_BRANCHES))
             c->event = EVENT_NONE;
         p->counting |= c->event != EVENT_NONE;
+        p->runs[0] |= (uint32_t)(c->event && c->kernel) << i;
+        p->runs[1] |= (uint32_t)(c->event && c->user) << i;
         p->predicts |= c->event == EVENT_MISPREDICTED;
         p->caches |= c->event == EVENT_REFERENCES || c->event == EVENT_MISSES;
         p->instructions[0] |= c->event == EVENT_INSTRUCTIONS && c->kernel;

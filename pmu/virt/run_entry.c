@@ -4,6 +4,7 @@
  * same run counts for the ring that was left. Then it chooses the guest's next interrupt or
  * exception, and whether to single-step. The VMCB injects one at a time; an NMI waits. QEMU copies
  * what was injected to exit_int_info even when it was delivered, so that field is not used. */
+#include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks/blocks.h"
 #include "pmu/virt/blocks/nested.h"
@@ -25,9 +26,11 @@ static void begin_step(struct vcpu *v)
     v->step.guest_if = v->vmcb.rflags & RFLAGS_IF;
     guest_insn(v, &v->step.insn);
     debug_begin_step(v);
-    if (v->pmu.decoding[v->vmcb.cpl == 3] || v->pmu.ds.armed || virt_quirks.far)
-        instruction_decode(v, &v->step.insn, &v->step.code);
-    else
+    instruction_decode(v, &v->step.insn, &v->step.code);
+    bool accesses = v->step.code.effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES));
+    v->step.reaches =
+        virt_foreign && accesses ? guest_physical(v, v->step.code.address) : UINT64_MAX;
+    if (!v->pmu.decoding[v->vmcb.cpl == 3] && !v->pmu.ds.armed && !virt_quirks.far)
         v->step.code = (struct instruction){ 0 };
     v->vmcb.rflags |= RFLAGS_TF;
     v->statistics.steps++;
@@ -178,9 +181,12 @@ static void clean_flags(struct vcpu *v)
 }
 
 /* By a port or by memory. The commonest steps reach no more than the stack. */
-static bool may_ask_device(const struct insn *i)
+static bool may_ask_device(const struct vcpu *v)
 {
+    const struct insn *i = &v->step.insn;
     bool stack = i->op == OP_POPF || i->op == OP_IRET || i->op == OP_STI || (i->op & 0xf0) == 0x50;
+    if (insn_has_memory(i) && guest_ram_page(v->step.reaches & -PAGE_SIZE))
+        return false;
     return i->map == MAP_ONE ? !stack : insn_has_memory(i);
 }
 
@@ -196,7 +202,7 @@ void entry_account(struct vcpu *v, uint64_t clock)
     v->run.inject_failed = inject_failed(v);
     if (injected && !v->run.inject_failed)
         account_delivery(v);
-    if (!v->step.done || may_ask_device(&v->step.insn))
+    if (!v->step.done || may_ask_device(v))
         nested_device();
     if (v->step.done)
         account_step(v, !injected && v->run.user);

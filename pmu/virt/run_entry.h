@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "kernel/base/insn.h"
+#include "kernel/base/layout.h"
 #include "pmu/virt/decode.h"
 
 /* The guest's run: from its entry to its exit. */
@@ -29,8 +30,15 @@ struct step {
     bool done;               /* the instruction was completed */
     struct insn insn;        /* its instruction */
     struct instruction code; /* the instruction decoded, if some counter needs it */
+    uint64_t reaches;        /* of a foreign guest: the physical address of its access */
     uint64_t dr6;            /* the guest's, at entry */
 };
+
+/* Whether the instruction accesses this page of registers. */
+static inline bool step_touches(const struct step *step, uint64_t page)
+{
+    return step->reaches / PAGE_SIZE == page / PAGE_SIZE;
+}
 
 void entry_prepare(struct vcpu *v);
 void entry_account(struct vcpu *v, uint64_t clock);

@@ -53,10 +53,8 @@ static void look_for_wakeup(struct vcpu *v, uint32_t taken)
     v->token.awake = false;
     if (v->token.parked)
         return;
-    if (!taken && v->vmcb.rflags & RFLAGS_IF)
-        taken = svm_take_interrupt();
-    v->token.taken = taken;
-    v->token.awake = taken || (v->nmi.pending && !v->nmi.blocked);
+    v->token.taken = interrupt_take(v, taken);
+    v->token.awake = v->token.taken || (v->nmi.pending && !v->nmi.blocked);
 }
 
 /* Answers the holder's roll call: it waits until this CPU has looked and waits again. */
@@ -211,7 +209,7 @@ static void halt_all(struct vcpu *v)
 
 void token_halt(struct vcpu *v)
 {
-    platform_timer_stop(v);
+    apic_timer_stop(v);
     look_for_wakeup(v, 0);
     while (!v->token.awake) {
         struct vcpu *to = token_needed() ? next_member(v) : NULL;
@@ -220,10 +218,8 @@ void token_halt(struct vcpu *v)
         else
             halt_all(v);
     }
-    platform_timer_go_on(v);
-    if (v->token.taken) {
-        v->vmcb.inject = (v->token.taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
-        platform_interrupt(v, v->token.taken - TAKEN);
-    }
+    apic_timer_go_on(v);
+    if (v->token.taken)
+        interrupt_inject(v, v->token.taken);
     begin_slice(v);
 }

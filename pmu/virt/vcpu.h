@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "pmu/virt/alarm.h"
+#include "pmu/virt/apic_timer.h"
 #include "pmu/virt/blocks/block_state.h"
 #include "pmu/virt/virt_clock.h"
 #include "pmu/virt/emulate.h"
@@ -56,6 +57,7 @@ struct vcpu {
     struct token token;
     struct startup startup;
     struct x2apic x2apic;
+    struct apic_timer timer;
     struct firmware firmware;
     struct platform platform;
     struct predictor predictor;

@@ -112,8 +112,8 @@ bool clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
 
 /* --- The guest's time. A step takes the host over a thousand units of the clock. While anything
  * counts the guest sees as many units as instructions: on the TSC at once, on the HPET when it may
- * look, on the ACPI timer by platform.c. For foreign guests: where this kernel waits for a time, a
- * step that takes long is soon there. L: the token. --- */
+ * look, on the ACPI timer by platform.c, on the local APIC's by apic_timer.c. For foreign guests:
+ * where this kernel waits for a time, a step that takes long is soon there. L: the token. --- */
 
 static uint64_t hpet_excess; /* hidden time that the HPET still shows */
 
@@ -130,13 +130,21 @@ static void hide_time(struct vcpu *v, uint64_t now, uint64_t seen)
     v->clock.left_retired = instructions_retired(v);
 }
 
+/* Time of the host's, also where its exit lets a counter begin. */
+static void hide_host(struct vcpu *v)
+{
+    v->clock.hides |= v->pmu.counting;
+    hide_time(v, rdtsc(), instructions_retired(v) - v->clock.left_retired);
+}
+
 void clock_enter(struct vcpu *v)
 {
     if (virt_step || !virt_foreign)
         return;
-    hide_time(v, rdtsc(), instructions_retired(v) - v->clock.left_retired);
+    hide_host(v);
     v->clock.hides = v->step.active;
-    if (hpet_excess >= alarm_tick && (!v->clock.hides || alarm_is_touched(v)))
+    bool looks = v->pmu.decoding[v->vmcb.cpl == 3] && step_touches(&v->step, HPET);
+    if (hpet_excess >= alarm_tick && (!v->clock.hides || looks))
         hpet_excess -= alarm_set_back(hpet_excess);
     v->vmcb.tsc_offset = v->clock.ahead - virt_hidden;
 }
@@ -144,7 +152,7 @@ void clock_enter(struct vcpu *v)
 uint64_t clock_look(struct vcpu *v)
 {
     if (virt_foreign) {
-        hide_time(v, rdtsc(), instructions_retired(v) - v->clock.left_retired);
+        hide_host(v);
         v->vmcb.tsc_offset = v->clock.ahead - virt_hidden;
     }
     return rdtsc() + v->vmcb.tsc_offset;

@@ -277,6 +277,36 @@ static void acpi_time_of_steps(void)
     check_that("a string instruction reads it", by_string - last < 0x7fffff, 1);
 }
 
+/* The local APIC's timer counts by the TSC, and comes when it is due, at once or a period later, in
+ * stepped code as in code that runs freely. The slack: two runs of blocks, in which nobody looks,
+ * and twice the way into the guest. */
+static void check_timer(uint64_t event, bool periodic, const char *name)
+{
+    const uint64_t due = 200000, times = periodic ? 2 : 1, slack = 6000;
+    uint64_t on, off;
+    uint32_t msr = arm_counter(0, KERNEL | event, 0, &on, &off);
+    interrupts = 0;
+    APIC(0x3e0) = periodic ? 0 : 0xb; /* divided by 2, or not */
+    APIC(0x320) = PMI_VECTOR | (periodic ? 0x20000 : 0);
+    try_wrmsr(msr, on);
+    uint64_t from = rdtsc();
+    APIC(0x380) = (uint32_t)(due / times / times);
+    for (volatile unsigned i = 0; i < 10000; i++)
+        ;
+    uint64_t left = APIC(0x390) * times + rdtsc() - from;
+    asm volatile("sti");
+    while (interrupts < times)
+        ;
+    from = rdtsc() - from;
+    asm volatile("cli");
+    APIC(0x320) = 0x10000;
+    APIC(0x380) = 0;
+    try_wrmsr(msr, off);
+    disarm(0);
+    bool counts = left + slack > due / times && left < due / times + slack;
+    check_that(name, counts && from + slack > due && from < due + slack, 1);
+}
+
 /* Who waits with PAUSE for a time by the TSC sees as many cycles: an exit for each takes 2,000
  * units, for 1,000 more two million; an instruction one. The steps before an overflow on the way
  * are some tens, more or fewer. */
@@ -439,6 +469,11 @@ void payload_main(uint32_t magic, uint32_t info)
         try_wrmsr(pmu.gate, 0);
     check_far_memory();
     check_pauses();
+    for (unsigned stepped = 0; stepped < 2; stepped++) {
+        uint64_t event = !stepped ? 0 : is_intel() ? 0xc4 : 0xc2;
+        check_timer(event, false, stepped ? "the timer, stepped" : "the timer is on time");
+        check_timer(event, true, stepped ? "periodic, stepped" : "... a periodic one too");
+    }
     check_flags(1 << 14 | 1 << 22, false, "NT by chance, and IRET");
     check_flags(1 << 14 | 1 << 22, true, "... while it counts");
     check_flags(1 << 8 | 1 << 22, true, "TF by chance");

@@ -62,6 +62,7 @@ LAB_EACH(pmu_faults, each_counting_instructions,
 
 enum { ELEMENTS = 1000 };
 static uint64_t strings[2][ELEMENTS]; /* zeros; several pages */
+static const uint64_t *string_end;    /* RDI in the end */
 
 #define NO_DEVICE 0x80 /* port of POST codes */
 #define REPEATED(name, end, value, code)                                                           \
@@ -72,6 +73,7 @@ static uint64_t strings[2][ELEMENTS]; /* zeros; several pages */
                      : "+D"(to), "+S"(from), "+c"(n), "+a"(a)                                      \
                      : "d"(NO_DEVICE)                                                              \
                      : "memory", "cc");                                                            \
+        string_end = to;                                                                           \
     }
 REPEATED(stosb, 0, 0, "rep stosb")
 REPEATED(stosw, 0, 0, "rep stosw")
@@ -106,7 +108,9 @@ LAB_EACH(pmu_rep, each_counting_instructions,
     for (unsigned i = 0; i < ARRAY_SIZE(works); i++) {
         uint64_t once = lab_count(ctr, select, 0, works[i].code, 1);
         CHECK_BECAUSE(once, lab_before() + 3, 40, "a call, a few instructions and a return");
-        for (unsigned n = 0; n <= 3 * works[i].step; n += works[i].step)
+        for (unsigned n = 0; n <= 3 * works[i].step; n += works[i].step) {
             LAB_CHECK_COUNT(lab_count(ctr, select, 0, works[i].code, n), once);
+            CHECK(string_end + 1 >= strings[0] && string_end <= strings[1]); /* not the wrong way */
+        }
     }
 }

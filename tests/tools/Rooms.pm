@@ -9,11 +9,11 @@ use Text;
 # Behind each stands how many lines it may have: what a feature adds there it takes away elsewhere.
 my @house = qw(
     kernel/nt 1560
-    kernel/base 3090
+    kernel/base 3035
     kernel/mm 680
     kernel/console 670
     pmu 2980
-    pmu/virt 11190
+    pmu/virt 11240
     pmu/pebs 320
     hal/machine 2197
     hal/buffers 225
@@ -33,7 +33,7 @@ my @house = qw(
     tests/pmu 6820
     tests/vpmu 2798
     tests/profiling 3240
-    tests/etw 2544
+    tests/etw 2500
     tests/kernel 3100
     tests/cost 895
     tests 700
@@ -43,15 +43,15 @@ my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Folders that are no rooms; the core, which one reads to know how it counts; the whole tree.
 my %lines = (@house, qw(
-    kernel/user 9460
+    kernel/user 9400
     tests/ring3 7920
-    tests/guests 6310
+    tests/guests 6340
     tests/machines 2400
     tests/tools 7915
     tests/programs 3730
     tests/drivers 2760
     tests/samples 1260
-    tests/mutants 675
+    tests/mutants 680
     doc 660
 ));
 my $core = qr{^(?:pmu|hal|kernel/counting|kernel/profiling)$};

@@ -30,6 +30,7 @@ static uint8_t *string(unsigned n) { return pages[n] + PAGE_SIZE - LENGTH / 2; }
                      : "memory", "cc", "rdx");                                                     \
     }
 ENDING(by_count, string(2), 0, "rep movsb")
+ENDING(in_a_page, pages[2], 0, "rep stosq")
 ENDING(words_down, string(2) + LENGTH, 0, "std\nrep stosw")
 ENDING(by_nothing, string(2), 0, "xor %%ecx,%%ecx\nrep stosb")
 ENDING(by_difference, string(1), 0, "repe cmpsb")
@@ -46,9 +47,9 @@ static const struct ending {
     const char *name;
     void (*code)(uint64_t n);
 } endings[] = {
-    { ENDS(by_count) },  { ENDS(words_down) }, { ENDS(by_nothing) }, { ENDS(by_difference) },
-    { ENDS(by_find) },   { ENDS(to_the_end) }, { ENDS(by_fault) },   { ENDS(compared_fault) },
-    { ENDS(one_fault) }, { ENDS(one_gp) },     { ENDS(one_exit) },
+    { ENDS(by_count) },       { ENDS(in_a_page) }, { ENDS(words_down) }, { ENDS(by_nothing) },
+    { ENDS(by_difference) },  { ENDS(by_find) },   { ENDS(to_the_end) }, { ENDS(by_fault) },
+    { ENDS(compared_fault) }, { ENDS(one_fault) }, { ENDS(one_gp) },     { ENDS(one_exit) },
 };
 
 static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_BUS_CYCLES,

@@ -47,6 +47,7 @@ static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, st
     switch (p->special) {
     case DIVIDE: return may_divide(r, p, memory);
     case LEAVE: r[RSP] = r[RBP] + 8; return true;
+    case STRING: return strings_run_part(v, p);
     case PUSH_LOADED: return push_value(v, b, get64(memory));
     case CALL: put64(memory, b->way[false].rip); return true;
     case JUMP_LOADED: *target = get64(memory); return guest_is_canonical(v, *target);

@@ -15,16 +15,14 @@
 #include "pmu/virt/quirk.h"
 
 #define NEAR_TICKS 16 /* of the alarm: closer to a wrap than this, blocks cost less than an exit */
-enum { RUN_MOST = 2000, RUNS_MOST = 4096 };
+enum { RUNS_MOST = 4096 };
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define CR4_PKS (1u << 24)
 #define CR0_AM (1u << 18)
 #define MXCSR_MASKS 0x1f80u /* of all exceptions */
 #define XCR0_AVX 6u         /* XMM and YMM registers */
-#define RFLAGS_VM (1u << 17)
-#define BMI 0x108u /* BMI1, BMI2 */
-#define DR7_ANY 0xffu
-#define LOW_FLAGS 0xd5u /* SF ZF AF PF CF */
+#define BMI 0x108u          /* BMI1, BMI2 */
+#define LOW_FLAGS 0xd5u     /* SF ZF AF PF CF */
 #define RFLAGS_OF (1u << 11)
 
 static unsigned hot_runs = 400; /* from so many runs on a block is hot */
@@ -376,11 +374,10 @@ static bool run_blocks(struct vcpu *v, bool user)
 /* A pending interrupt, which the next entry injects. */
 static bool take_interrupt(struct vcpu *v, bool user)
 {
-    uint32_t taken = v->vmcb.rflags & RFLAGS_IF ? svm_take_interrupt() : 0;
+    uint32_t taken = interrupt_take(v, 0);
     if (!taken)
         return false;
-    platform_interrupt(v, taken - TAKEN);
-    v->vmcb.inject = (taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
+    interrupt_inject(v, taken);
     if (virt_quirks.vmrun)
         count_extra(v, user, 1); /* it ends the run of any hypervisor's guest */
     return true;

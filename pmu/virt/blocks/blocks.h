@@ -10,6 +10,8 @@
 /* For what is rarely executed: small rather than fast. */
 #define COLD __attribute__((cold))
 
+/* Instructions of one run, at most. */
+enum { RUN_MOST = 2000 };
 enum { PARTS = 8, BLOCK_BYTES = 48, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 7 << 17 };
 
 _Static_assert(EVENT_MISSES - EVENT_BRANCHES == SUM_WORDS * SUM_FIELDS - 2, "one field is free");
@@ -43,7 +45,8 @@ enum special {
     JUMP_LOADED,
     LEAVE,
     DIVIDE,
-    PUSH_LOADED
+    PUSH_LOADED,
+    STRING
 };
 
 /* What of SSE and AVX the guest, or a block, uses; on registers that host and guest share. */
@@ -233,6 +236,8 @@ void blocks_run(struct vcpu *v, uint64_t end);
 /* system_code.c: at a run's end. Executes the system instruction at RIP. Returns whether it did. */
 bool system_run(struct vcpu *v);
 
-/* rep_strings.c: at its end. Executes iterations of the repeated string instruction at RIP. Returns
- * whether it is complete, and counted. */
+/* rep_strings.c: executes the string instruction that the part is. False: it is left to the next,
+ * which, at a run's end, executes iterations of the one at RIP. Returns whether it is complete, and
+ * counted. */
+bool strings_run_part(struct vcpu *v, const struct part *p);
 bool strings_run(struct vcpu *v);

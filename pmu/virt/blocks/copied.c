@@ -11,11 +11,11 @@
 /* . step it   m ModRM   b, z: and an immediate of 8 or 16/32 bits   a A accumulator, the same immediates
  * v SSE, AVX   r register in the opcode   i I and an immediate of 8 bits or of the operand's size   n accumulator   f flags only
  * P p push, pop   q Q push of an immediate   j J conditional jump   o LOOP and its kin   k K jump   C call   R ret   S ret n   L leave
- * l lea   t F6, F7   g FF   - N nop, with ModRM */
+ * l lea   t F6, F7   g FF   - N nop, with ModRM   x MOVS, STOS */
 static const char one_byte[] =
     "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.."
     "................" "PPPPPPPPpppppppp" "...m....Qzqb...." "jjjjjjjjjjjjjjjj"
-    "bz.bmmmmmmmm.l.." "-rrrrrrrnn......" "........aA......" "iiiiiiiiIIIIIIII"
+    "bz.bmmmmmmmm.l.." "-rrrrrrrnn......" "....xx..aAxx...." "iiiiiiiiIIIIIIII"
     "bbSR..bz.L......" "mmmm............" "oooo....CK.k...." ".....fttff....mg";
 static const char two_bytes[] =
     "................" "..............NN" "................" "................"
@@ -301,6 +301,8 @@ bool copied_is_refused(const struct copied *s)
     if (s->form == '.' || insn_rex_is_ignored(&s->i) || (s->i.lock && !may_lock(s)) ||
         (s->i.operand16 && jumps && s->i.op != 0xff))
         return true;
+    if (s->form == 'x')
+        return !s->i.repeat || s->i.segment || s->i.lock;
     if (s->i.repeat)
         return !is_two(s) || s->i.operand16 ||
                ((s->i.op != 0x1e || s->i.modrm != 0xfa) && s->i.op != 0xbc &&

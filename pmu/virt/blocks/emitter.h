@@ -16,7 +16,7 @@ struct emitter {
 enum { SCRATCH = 13, POINTER = 14, STACK = 15 };
 enum { ADD = 0x03, LOAD = 0x8b, STORE = 0x89, STORE_IMMEDIATE = 0xc7 };
 enum { SUB = 0x2b, COMPARE = 0x3b, COMPARE_MEMORY = 0x39, LEA = 0x8d };
-enum { JUMP_AE = 0x83, JUMP_NE = 0x85, JUMP_BE = 0x86, JUMP_A = 0x87, JUMP_S = 0x88 };
+enum { JUMP, JUMP_AE = 0x83, JUMP_NE = 0x85, JUMP_BE = 0x86, JUMP_A = 0x87, JUMP_S = 0x88 };
 /* From RSP: in code of hot blocks; in other code, after a CALL. */
 #define STATE(field) ((int)offsetof(struct block_state, field))
 #define PLACE(field) (STATE(field) + 8)

@@ -28,7 +28,7 @@ static COLD void put_distance(uint8_t *at, const uint8_t *to)
 /* A jump out of the code. */
 static COLD void leave_if(struct emitter *e, uint8_t op, unsigned with)
 {
-    emit(e, 0x0f | (uint64_t)op << 8, 2);
+    emit(e, op == JUMP ? 0xe940u : 0x0f | (uint64_t)op << 8, 2);
     leaves[leave_count].at = e->at;
     leaves[leave_count++].with = with;
     emit(e, 0, 4);
@@ -204,6 +204,8 @@ void hot_enter_part(struct emitter *e, const struct block *b, struct part *p)
         find_hot(e, p, part);
     if (special == DIVIDE)
         check_division(e, p, part);
+    if (special == STRING)
+        leave_if(e, JUMP, part);
     if (part_computes_target(p))
         check_target(e, b, p, part);
     if (loaded)

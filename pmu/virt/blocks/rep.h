@@ -7,7 +7,7 @@
 struct vcpu;
 
 /* What executes in blocks after such a page, rather than with an exit to the next one. */
-enum { REP_STAYS = 4000 };
+enum { REP_STAYS = 20000 };
 
 /* Of one CPU. */
 struct rep {

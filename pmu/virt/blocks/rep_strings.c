@@ -106,6 +106,39 @@ static uint64_t run_in_page(struct vcpu *v, const struct string *s)
     return n;
 }
 
+/* Where all its elements are, in one page; NULL: elsewhere, or where code may run. */
+static uint8_t *find_elements(const struct vcpu *v, uint64_t address, uint64_t size,
+                              enum access access)
+{
+    bool fits = address % PAGE_SIZE + size <= PAGE_SIZE;
+    uint8_t *host = fits ? place_find(v, address, access) : NULL;
+    return access == ACCESS_WRITE && host && place_may_hold_code((uint64_t)host) ? NULL : host;
+}
+
+bool strings_run_part(struct vcpu *v, const struct part *p)
+{
+    uint64_t *r = v->stack.state.r, n = r[RCX], size = n << p->scale, rest = n;
+    bool user = v->vmcb.cpl == 3, moves = !p->operand;
+    if (v->vmcb.rflags & RFLAGS_DF || (v->pmu.caches && v->pmu.decoding[user]) ||
+        !rep_counts_one(v, user) || n > PAGE_SIZE || count_iterations_left(v, user) < n + RUN_MOST)
+        return false;
+    if (!n)
+        return true;
+    uint8_t *to = find_elements(v, r[RDI], size, ACCESS_WRITE);
+    uint8_t *from = moves ? find_elements(v, r[RSI], size, ACCESS_READ) : to;
+    if (!to || !from)
+        return false;
+    asm volatile("call *%[code]"
+                 : "+D"(to), "+S"(from), "+c"(rest)
+                 : "a"(r[RAX]), [code] "r"(string_code[0][p->scale][p->operand])
+                 : "memory");
+    r[RDI] += size;
+    r[RSI] += moves ? size : 0;
+    r[RCX] = 0;
+    count_iterations(v, user, n);
+    return true;
+}
+
 /* The comparison ends it. */
 static bool is_decided(const struct vcpu *v, const struct string *s)
 {

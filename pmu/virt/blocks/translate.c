@@ -172,6 +172,13 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
         b->condition =
             s->form != 'o' ? s->i.op & 15 : LOOPS | (s->i.op & 3) | (s->i.address32 ? LOOP_ECX : 0);
     }
+    if (s->form == 'x') {
+        p->special = STRING;
+        p->operand = (s->i.op - 0xa4) >> 1;
+        p->scale = !(s->i.op & 1) ? 0 : s->i.rex & REX_W ? 3 : s->i.operand16 ? 1 : 2;
+        enter_part(e, b, p);
+        return false;
+    }
     if (s->form == 'g' && insn_reg(&s->i) == 6) {
         p->special = PUSH_LOADED;
         p->store = false; /* it has two accesses */
@@ -255,6 +262,7 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
         return false;
     v->vmcb.rip = b->rip + b->length;
     instruction_decode(v, &s.i, &i);
+    bool string = s.form == 'x';
     bool load = i.effects & EFFECT(EVENT_LOADS), store = i.effects & EFFECT(EVENT_STORES);
     bool operand = s.memory && s.form != 'l' && s.form != 'N';
     if (operand && !load && !store)
@@ -268,7 +276,7 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
         set_address(p, &s, after);
     if (b->vectors < copied_vectors(&s))
         b->vectors = (uint8_t)copied_vectors(&s);
-    p->access |= load || store;
+    p->access |= (load || store) && !string;
     p->store |= store;
     *ends = translate_instruction(p, e, &s, b, after);
     b->branch = b->from = b->length;

@@ -43,7 +43,7 @@ bool platform_io(struct vcpu *w)
     (void)w;
     return true;
 }
-void platform_interrupt(struct vcpu *w, uint32_t vector) { (void)w, (void)vector; }
+uint64_t clock_look(struct vcpu *w) { return (void)w, fuzz_edge(); }
 bool clock_rdmsr(struct vcpu *w, uint32_t msr, uint64_t *value)
 {
     *value = 0;
@@ -57,6 +57,7 @@ void token_pause(struct vcpu *w) { (void)w; }
 void token_halt(struct vcpu *w) { (void)w; }
 void host_apic_pmi(struct vcpu *w, bool mask) { (void)w, (void)mask; }
 void host_apic_send(uint32_t id, uint32_t command) { (void)id, (void)command; }
+void host_apic_send_self(uint32_t vector) { FUZZ_CHECK(vector <= UINT8_MAX); }
 uint32_t host_apic_read(unsigned at) { return FUZZ_CHECK(at < PAGE), (uint32_t)fuzz_bits(); }
 void host_apic_write(unsigned at, uint32_t value) { FUZZ_CHECK(at < PAGE && value <= UINT32_MAX); }
 unsigned token_members(void) { return 1; }
