@@ -30,7 +30,8 @@ WIN_OBJ = $(patsubst %.c,$(BUILD)/dll/%.o,$(filter kernel/user/$(1)/%,$(APART)) 
           kernel/user/$(1)/whole.c)
 .PRECIOUS: $(BUILD)/dll/kernel/user/%/whole.c
 $(BUILD)/dll/kernel/user/%/whole.c: FORCE | $$(@D)/
-	@printf '#include "%s"\n' $(call WHOLE,$*) > $@.new; cmp -s $@.new $@ || cp $@.new $@
+	@printf '#include "%s"\n' $(call WHOLE,$*) > $@.$$$$; \
+	    if cmp -s $@.$$$$ $@; then rm $@.$$$$; else mv $@.$$$$ $@; fi
 $(BUILD)/dll/%/whole.o: $(BUILD)/dll/%/whole.c
 	$(call SAY,WCC)$(COMPILE) -MMD -MP -c -o $@ $<
 
