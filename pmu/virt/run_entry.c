@@ -26,11 +26,14 @@ static void begin_step(struct vcpu *v)
     v->step.guest_if = v->vmcb.rflags & RFLAGS_IF;
     guest_insn(v, &v->step.insn);
     debug_begin_step(v);
-    instruction_decode(v, &v->step.insn, &v->step.code);
+    bool decodes = v->pmu.decoding[v->vmcb.cpl == 3] || v->pmu.ds.armed || virt_quirks.far;
+    v->step.code = (struct instruction){ 0 };
+    if (decodes || virt_foreign)
+        instruction_decode(v, &v->step.insn, &v->step.code);
     bool accesses = v->step.code.effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES));
     v->step.reaches =
         virt_foreign && accesses ? guest_physical(v, v->step.code.address) : UINT64_MAX;
-    if (!v->pmu.decoding[v->vmcb.cpl == 3] && !v->pmu.ds.armed && !virt_quirks.far)
+    if (!decodes)
         v->step.code = (struct instruction){ 0 };
     v->vmcb.rflags |= RFLAGS_TF;
     v->statistics.steps++;
